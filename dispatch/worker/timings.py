@@ -1,0 +1,31 @@
+"""How often and how long, in one place: production's values are the defaults, tests pass their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dispatch.queue.timings import Timings as QueueTimings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerTimings:
+    """Seconds throughout.
+
+    `job_limit`: a container's wall clock (Q 3.2). `deadline_slack`: how much later the container's own deadline
+    is, so that the worker's limit normally comes first. `scope_recheck`: the wake time of a job whose folder is
+    busy; freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
+    """
+
+    job_limit: float = 1800
+    deadline_slack: float = 60
+    scope_recheck: float = 5
+    backoff_base: float = 60
+    pop_block: float = 2
+    pause_recheck: float = 0.5
+    promote_every: float = 1
+    sweep_every: float = 5
+    reap_every: float = 60
+    record_retry: float = 5
+    valkey_retry_max: float = 2
+    shutdown_patience: float = 12
+    queue: QueueTimings = field(default_factory=QueueTimings)
