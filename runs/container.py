@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pidispatch_site.errors import ConfigurationError
-from runs import environment
+from runs import environment, labels
 from runs.request import JobUser, RunRequest
-
-NAME_PREFIX = "pi-job-"
-LABEL_PREFIX = "dev.pi-dispatch."
 
 _OUTSIDE_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -71,7 +68,9 @@ def container_name(job_id: str) -> str:
     """
     if not job_id:
         raise ConfigurationError("a job without an id has no container")
-    return NAME_PREFIX + _OUTSIDE_OF_A_NAME.sub(lambda found: "_" * (1 + (found[0] > "\uffff")), job_id)
+    return labels.NAME_PREFIX + _OUTSIDE_OF_A_NAME.sub(
+        lambda found: "_" * (1 + (found[0] > "\uffff")), job_id
+    )
 
 
 def build_spec(request: RunRequest) -> ContainerSpec:
@@ -112,14 +111,14 @@ def _source(path: Path, target: str) -> str:
 
 def _labels(request: RunRequest) -> dict[str, str]:
     values = {
-        "host": request.host_id,
-        "boot": request.boot,
-        "job": request.job_id,
-        "attempt": request.token,
-        "scope": request.scope_hash,
-        "deadline": str(environment.epoch_seconds(request.deadline)),
+        labels.HOST: request.host_id,
+        labels.BOOT: request.boot,
+        labels.JOB: request.job_id,
+        labels.ATTEMPT: request.token,
+        labels.SCOPE: request.scope_hash,
+        labels.DEADLINE: str(environment.epoch_seconds(request.deadline)),
     }
-    return {LABEL_PREFIX + key: value for key, value in values.items() if value is not None}
+    return {label: value for label, value in values.items() if value is not None}
 
 
 def _user(user: JobUser | None) -> str | None:
