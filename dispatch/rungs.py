@@ -1,6 +1,6 @@
-"""The ladder: the free questions that a job answers before money is reserved, rung by rung (contracts 5).
+"""What a rung of the ladder is, and how a job climbs: the free questions before money is reserved (contracts 5).
 
-A rung reads its facts (an edge) and a pure function judges them, or it takes something and holds it until the
+The rungs themselves stand in `dispatch.ladder`. A rung reads its facts (an edge) and a pure function judges them, or it takes something and holds it until the
 attempt ends. Reading is lazy: a job refused by a free rung never costs what a later one would.
 """
 

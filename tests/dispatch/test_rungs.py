@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dispatch.ladder import Defer, Held, Judging, Pass, Taking, climb
+from dispatch.rungs import Defer, Held, Judging, Pass, Taking, climb
 from runs.outcome import InfraFault, Reason, Refusal
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)

