@@ -1,0 +1,183 @@
+"""Jobs: what callers may ask for, what this worker can do already, and the callable that RQ's hash names.
+
+The types are in `dispatch.jobdata`, the wire in `dispatch.payload`; both are reached from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from dispatch.ids import Kind
+from dispatch.jobdata import (
+    AzureRepository,
+    Comment,
+    CronTrigger,
+    ForgeTrigger,
+    JobData,
+    Matched,
+    Review,
+    Sender,
+    Target,
+)
+from dispatch.jobrules import (
+    Flaw,
+    Malformed,
+    is_command,
+    is_flow_name,
+    is_folder,
+    is_image,
+    is_line,
+    is_positive,
+)
+from dispatch.payload import CALLABLE, decode, encode
+from pidispatch_site.errors import ConfigurationError
+
+__all__ = [
+    "CALLABLE",
+    "AzureRepository",
+    "Comment",
+    "CronTrigger",
+    "Flaw",
+    "ForgeTrigger",
+    "JobData",
+    "Kind",
+    "Malformed",
+    "Matched",
+    "Review",
+    "Sender",
+    "Target",
+    "decode",
+    "encode",
+    "local_job",
+    "run",
+    "unavailable_field",
+]
+
+# Longer than anybody writes, and short enough for a prompt, for Valkey and for a page.
+MAX_TASK_BYTES = 256 * 1024
+
+# What a job may ask for that is not built yet, by the field's name on the wire. The issue that builds it
+# removes the row.
+_NOT_AVAILABLE: tuple[tuple[str, Callable[[JobData], bool]], ...] = (
+    ("kind", lambda job: job.kind.is_forge),
+    ("github", lambda job: job.github is True),
+    ("packages", lambda job: job.packages is True),
+    ("skillsDir", lambda job: job.skills_dir is not None),
+    ("secrets", lambda job: bool(job.secrets)),
+    ("secretsProfile", lambda job: job.secrets_profile is not None),
+    ("resume", lambda job: job.resume is True),
+    ("waitFor", lambda job: bool(job.wait_for)),
+    ("replica", lambda job: job.replica is not None),
+    ("replicas", lambda job: job.replicas is not None),
+)
+
+
+def run(job: object = None) -> NoReturn:
+    """Refuse to run: a stock RQ worker on our queue must not be able to skip the gates and the budget.
+
+    The product's own worker reads the job's data and never calls this.
+    """
+    raise RuntimeError(
+        "pi-dispatch jobs run only under `manage.py runworker`, which admits, pays for and records them;"
+        " point no other RQ worker at this queue"
+    )
+
+
+def unavailable_field(job: JobData) -> str | None:
+    """Name the first field by which a job asks for a part that is not built yet; None when there is none."""
+    return next((name for name, asks in _NOT_AVAILABLE if asks(job)), None)
+
+
+def local_job(
+    folder: str,
+    *,
+    task: str | None = None,
+    flow: str | None = None,
+    command: str | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    max_turns: int | None = None,
+    image: str | None = None,
+) -> JobData:
+    """Build the job that a person asks for on a folder of this host, given by its canonical absolute path.
+
+    Raises ConfigurationError with every problem found.
+    """
+    problems = [
+        *_entry_problems(task=task, flow=flow, command=command),
+        *_text_problems(folder=folder, provider=provider, model=model, image=image),
+    ]
+    if max_turns is not None and not is_positive(max_turns):
+        problems.append(f"max turns is {max_turns}; allowed is a whole number from 1")
+    if problems:
+        raise ConfigurationError(*problems)
+    return JobData(
+        kind=Kind.LOCAL,
+        folder=folder,
+        task=task,
+        flow=flow,
+        command=command,
+        provider=provider,
+        model=model,
+        max_turns=max_turns,
+        image=image,
+    )
+
+
+def _entry_problems(*, task: str | None, flow: str | None, command: str | None) -> list[str]:
+    problems: list[str] = []
+    if flow is not None and command is not None:
+        problems.append("both a flow and a command are given; name one of them")
+    if flow is not None and not is_flow_name(flow):
+        problems.append(
+            f"flow {_quoted(flow)} is no flow name; allowed are 1 to 64 lower-case letters, digits, - and _,"
+            " with a letter or digit at both ends"
+        )
+    if command is None:
+        return problems + _task_problems(task)
+    if not is_command(command):
+        problems.append(
+            f"command {_quoted(command)} is not usable; write the name and its arguments on one line,"
+            " without the slash and without blanks at the ends"
+        )
+    if task is not None:
+        problems.append("a command takes no task; put what it needs into its arguments")
+    return problems
+
+
+def _task_problems(task: str | None) -> list[str]:
+    if task is None or not task.strip():
+        return ["the task is empty; say what is to be done"]
+    if not _is_well_formed(task):
+        return ["the task is not well-formed text; pass it as UTF-8"]
+    size = len(task.encode())
+    if size > MAX_TASK_BYTES:
+        limit = f"the task has {size} bytes, allowed are {MAX_TASK_BYTES}"
+        return [f"{limit}; put the long part into a file of the repository and name it in the task"]
+    return []
+
+
+def _text_problems(*, folder: str, provider: str | None, model: str | None, image: str | None) -> list[str]:
+    problems: list[str] = []
+    if not is_folder(folder) or not _is_well_formed(folder):
+        problems.append(f"folder {_quoted(folder)} is not usable; give an absolute path of UTF-8 characters")
+    for name, text in (("provider", provider), ("model", model)):
+        if text is not None and not is_line(text):
+            problems.append(f"{name} {_quoted(text)} is not usable; give a name without blanks at the ends")
+    if image is not None and not is_image(image):
+        problems.append(
+            f"image {_quoted(image)} is no image reference; give a name like pi-job:latest,"
+            " without blanks at the ends and without a leading dash"
+        )
+    return problems
+
+
+def _is_well_formed(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _quoted(text: str) -> str:
+    """Show a caller's own word in an error: escaped, and cut where it is no longer of use."""
+    shown = ascii(text)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
