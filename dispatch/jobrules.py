@@ -55,12 +55,12 @@ def wire_name(attribute: str) -> str:
 
 
 def is_line(text: str) -> bool:
-    """Tell whether the text is one non-empty line without surrounding blanks or control characters."""
+    """Tell whether the text is one non-empty line of proper characters without blanks at its ends."""
     # A byte order mark is a blank to the reference and none to Python.
     return (
         bool(text)
         and text == text.strip().strip("\ufeff")
-        and not any(unicodedata.category(char) == "Cc" for char in text)
+        and not any(unicodedata.category(char) in {"Cc", "Cs"} for char in text)
     )
 
 

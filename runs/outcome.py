@@ -34,6 +34,7 @@ class Reason(StrEnum):
     PI_PATH_COLLISION = "pi-path-collision"
     OVER_BUDGET = "over-budget"
     SOFT_HOLD = "soft-hold"
+    SCOPE_CAP = "scope-cap"
     # ends of a container that ran: policy
     WORKER_ABORT = "worker-abort"
     RUNNER_POLICY = "runner-policy"

@@ -1,0 +1,165 @@
+"""The ledger: no container starts before a reservation here said so (contracts 4).
+
+A refusal takes nothing, a repeat is not charged twice, a refund happens at most once. A fault of Valkey (it is
+away, full, read-only) surfaces as the client's exception and means "not granted": the caller repeats the same
+call or gives the job back, and starts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import redis
+
+from dispatch.money.windows import (
+    COUNTER_TTL,
+    GLOBAL_PREFIX,
+    GRANT_TTL,
+    Caps,
+    Window,
+    counter_key,
+    grant_key,
+    hold_above,
+    instant_of,
+    scope_prefix,
+)
+from runs.outcome import Reason
+
+_LUA = Path(__file__).with_name("lua")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeCaps:
+    """The caps of one scope; `scope_hash` is the 16 hex digits that stand for it."""
+
+    scope_hash: str
+    caps: Caps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveRequest:
+    """One attempt of one job that wants a container.
+
+    `job_id` is the natural id, `token` that of the pop that holds the job, `first_queued_ms` tells the job
+    from a later one of the same id. `now_ms` is Valkey's TIME, read right before; it chooses the counters.
+    `hold_percent` concerns the global windows only. Raises ValueError without a global cap a day: a worker
+    without one would spend without end.
+    """
+
+    job_id: str
+    attempt: int
+    token: str
+    first_queued_ms: int
+    now_ms: int
+    caps: Caps
+    hold_percent: int | None = None
+    scope: ScopeCaps | None = None
+
+    def __post_init__(self) -> None:
+        if self.caps.day is None:
+            raise ValueError("a reservation needs a global cap a day")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """The attempt may have one container, counted in `counters` as of `instant_ms`.
+
+    `token` is the one that may give it back; it is the asker's own unless a later pop of the job took the
+    grant over. `repeated` says that an earlier call had taken it.
+    """
+
+    token: str
+    instant_ms: int
+    counters: tuple[str, ...]
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """Nothing was taken: `window` has counted `reserved` starts of `cap`.
+
+    `reason` is over-budget or soft-hold of the global windows, or scope-cap of the scope's.
+    """
+
+    reason: Reason
+    window: Window
+    reserved: int
+    cap: int
+
+
+class Ledger:
+    """Reservations and their refunds, each one script, so that every host of the fleet sees them whole."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._reserve = client.register_script((_LUA / "reserve.lua").read_text())
+        self._refund = client.register_script((_LUA / "refund.lua").read_text())
+
+    def reserve(self, request: ReserveRequest) -> Granted | Blocked:
+        """Take one start in all active windows of both ledgers, or say which window forbids it.
+
+        Safe to repeat after an exception: an attempt is counted once.
+        """
+        keys = [grant_key(request.job_id, request.attempt)]
+        arguments: list[str | int] = [
+            request.token,
+            request.first_queued_ms,
+            request.now_ms,
+            int(GRANT_TTL.total_seconds()),
+        ]
+        for counter, *rest in _counters_of(request):
+            keys.append(counter)
+            arguments += cast("list[str | int]", rest)
+        answer = [_text(part) for part in cast("list[Any]", self._reserve(keys=keys, args=arguments))]
+        match answer:
+            case ["granted", instant, token, counters, how]:
+                return Granted(
+                    token=token,
+                    instant_ms=int(instant),
+                    counters=tuple(counters.split("\n")),
+                    repeated=how == "repeated",
+                )
+            case ["blocked", reason, window, reserved, cap]:
+                return Blocked(
+                    reason=Reason(reason), window=Window(window), reserved=int(reserved), cap=int(cap)
+                )
+            case _:
+                raise redis.exceptions.ResponseError("the reservation script gave no known answer")
+
+    def refund(self, job_id: str, attempt: int, *, token: str) -> bool:
+        """Pay the attempt's reservation back to the counters it was taken from; True when this call did.
+
+        False when there is none, or when another pop of the job holds it: then nothing is touched.
+        """
+        return bool(self._refund(keys=[grant_key(job_id, attempt)], args=[token]))
+
+
+def valkey_now(client: redis.Redis) -> int:
+    """Read Valkey's TIME in milliseconds: the one clock that hosts share."""
+    seconds, microseconds = client.time()
+    return seconds * 1000 + microseconds // 1000
+
+
+def _counters_of(request: ReserveRequest) -> list[tuple[str, str, str, int, int, int]]:
+    """List counter, ledger, window, cap, hold and lifetime of each active window, in the order of testing."""
+    ledgers = [("global", GLOBAL_PREFIX, request.caps, request.hold_percent)]
+    if request.scope is not None:
+        ledgers.insert(0, ("scope", scope_prefix(request.scope.scope_hash), request.scope.caps, None))
+    now = instant_of(request.now_ms)
+    return [
+        (
+            counter_key(prefix, window, now),
+            ledger,
+            window.value,
+            cap,
+            hold_above(cap, hold_percent),
+            int(COUNTER_TTL[window].total_seconds()),
+        )
+        for ledger, prefix, caps, hold_percent in ledgers
+        for window, cap in caps.active()
+    ]
+
+
+def _text(part: object) -> str:
+    return part.decode() if isinstance(part, bytes) else str(part)

@@ -1,0 +1,23 @@
+-- Pay one reservation back: forget the grant and take one start off each counter that it had added to.
+--
+-- KEYS[1]  the grant of the attempt: budget:r:<job>:<attempt>
+-- ARGV[1]  token of the pop that gives it back
+--
+-- Answers 1 when it was paid back, 0 when nothing is stored or it is held by another token.
+--
+-- The counters are those of the instant of the reservation, read from the grant. One that is gone stays gone (it
+-- would come back without a lifetime), and none goes below zero. The grant goes first: it is a write that a full
+-- server allows, and after it the rest is allowed too.
+
+local stored = redis.call('HMGET', KEYS[1], 'token', 'windows')
+if not stored[1] or stored[1] ~= ARGV[1] then
+  return 0
+end
+redis.call('DEL', KEYS[1])
+for counter in string.gmatch(stored[2], '[^\n]+') do
+  local value = tonumber(redis.call('GET', counter) or '0')
+  if value and value > 0 then
+    redis.call('DECR', counter)
+  end
+end
+return 1

@@ -1,0 +1,74 @@
+-- Reserve one container start in every active window of both ledgers, or in none.
+--
+-- KEYS[1]    the grant of this attempt: budget:r:<job>:<attempt>
+-- KEYS[2..]  the counters, scoped ones first, each ledger as day, week, month
+-- ARGV[1]    token of the pop that asks
+-- ARGV[2]    firstQueued of the job, ms
+-- ARGV[3]    now, ms of Valkey's TIME: the instant that chose the counters
+-- ARGV[4]    lifetime of a grant, s
+-- ARGV[5..]  five for each counter: ledger (scope | global), window, cap, count above which starts are held,
+--            lifetime of the counter, s
+--
+-- Answers, all texts:
+--   granted, instant, stored token, counters joined by newlines, new | repeated
+--   blocked, over-budget | soft-hold | scope-cap, window, starts counted so far, cap
+--
+-- A repeat (same attempt, same firstQueued) is answered with what was granted and takes the grant over for its
+-- token, unless a later one has: a call that a lost connection delivers late must not take it back.
+--
+-- Everything is read and judged before the first write, and the first write is one that a full server refuses:
+-- so an error, whatever it is, means that nothing was taken.
+
+local grant = KEYS[1]
+local token, first_queued, now, grant_ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local stored = redis.call('HMGET', grant, 'firstQueued', 'instant', 'token', 'windows', 'tokenAt')
+if stored[1] == first_queued then
+  local holder = stored[3]
+  if tonumber(now) >= tonumber(stored[5] or stored[2]) then
+    redis.call('HSET', grant, 'token', token, 'tokenAt', now)
+    holder = token
+  end
+  return {'granted', stored[2], holder, stored[4], 'repeated'}
+end
+
+local blocked
+local rank = {['soft-hold'] = 1, ['over-budget'] = 2, ['scope-cap'] = 3}
+
+local function judge(ledger, count, cap, hold)
+  if count + 1 > cap then
+    return ledger == 'scope' and 'scope-cap' or 'over-budget'
+  elseif count + 1 > hold then
+    return 'soft-hold'
+  end
+end
+
+for index = 2, #KEYS do
+  local at = 5 + (index - 2) * 5
+  local value = redis.call('GET', KEYS[index]) or '0'
+  if not string.match(value, '^%-?%d+$') then
+    return redis.error_reply('ERR a spend counter holds no whole number')
+  end
+  local cap = tonumber(ARGV[at + 2])
+  local reason = judge(ARGV[at], tonumber(value), cap, tonumber(ARGV[at + 3]))
+  -- The worst state is named, of equal ones the first window; the scope goes before everything global.
+  if reason and (not blocked or rank[reason] > rank[blocked[2]]) then
+    blocked = {'blocked', reason, ARGV[at + 1], value, ARGV[at + 2]}
+  end
+end
+if blocked then
+  return blocked
+end
+
+local counters = table.concat(KEYS, '\n', 2)
+redis.call('HSET', grant, 'windows', counters, 'instant', now, 'token', token, 'tokenAt', now,
+  'firstQueued', first_queued)
+redis.call('EXPIRE', grant, grant_ttl)
+for index = 2, #KEYS do
+  redis.call('INCR', KEYS[index])
+  -- Once: traffic must not postpone the end of a window. Asked of the key, so that none stays for ever.
+  if redis.call('TTL', KEYS[index]) < 0 then
+    redis.call('EXPIRE', KEYS[index], ARGV[5 + (index - 2) * 5 + 4])
+  end
+end
+return {'granted', now, token, counters, 'new'}
