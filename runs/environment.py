@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from pidispatch_site.errors import ConfigurationError
+from pidispatch_site.known_names import MINTED, SET_BY_WORKER, WORKER_ONLY
 from runs.request import RunRequest
 
 HOME = "/home/pi"
@@ -21,34 +22,24 @@ TOKEN_NAMES: Mapping[str, tuple[str, ...]] = {
     "azure": ("AZURE_DEVOPS_EXT_PAT", "SYSTEM_ACCESSTOKEN"),
 }
 
-#: Secrets of the worker and the receiver that no job may see.
-WORKER_ONLY_NAMES = frozenset(
-    {
-        *("GITHUB_PAT", "GITHUB_APP_PRIVATE_KEY", "AZURE_TOKEN"),
-        *("WEBHOOK_SECRET", "GITLAB_WEBHOOK_SECRET", "FORGEJO_WEBHOOK_SECRET", "AZURE_WEBHOOK_SECRET"),
-        *("VALKEY_URL", "DATABASE_URL", "SECRET_KEY", "DJANGO_SECRET_KEY"),
-    }
-)
+#: What this map writes itself beyond `SET_BY_WORKER`.
+_BROWSER_NAMES = frozenset({"PLAYWRIGHT_BROWSERS_PATH", "PLAYWRIGHT_MCP_BROWSER", "PLAYWRIGHT_MCP_SANDBOX"})
 
-#: Names that are never taken from the worker's environment, whoever asks.
-FORBIDDEN_NAMES = WORKER_ONLY_NAMES | {name for names in TOKEN_NAMES.values() for name in names}
-
-#: Names that this map writes itself; a forwarded variable of the same name would change what a job may do.
-WRITTEN_NAMES = frozenset(
-    {
-        *("PI_PROVIDER", "PI_MODEL", "PI_MAX_TURNS", "PI_MAX_TOKENS", "PI_JOB_ID", "PI_JOB_DEADLINE"),
-        *("PLAYWRIGHT_BROWSERS_PATH", "PLAYWRIGHT_MCP_BROWSER", "PLAYWRIGHT_MCP_SANDBOX"),
-        *("PI_GLOBAL_ALLOW_EXTENSIONS", "PI_PACKAGES", "PI_SESSION_FILE", "PI_FLOW", "PI_COMMAND"),
-        *("PI_OFFLINE", "HOME"),
-    }
-)
+#: Names that are never taken from the worker's environment, whoever asks: secrets that no job may see, and
+#: what the map writes itself, where another value would change what a job may do.
+REFUSED_NAMES = WORKER_ONLY | MINTED | SET_BY_WORKER | _BROWSER_NAMES
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+def is_a_name(text: str) -> bool:
+    """Whether a variable can be called so."""
+    return bool(_NAME.fullmatch(text))
+
+
 def may_enter(name: str) -> bool:
     """Whether a variable of this name may be taken from the worker's environment into a container."""
-    return bool(_NAME.fullmatch(name)) and name not in FORBIDDEN_NAMES and name not in WRITTEN_NAMES
+    return is_a_name(name) and name not in REFUSED_NAMES
 
 
 def forwarded(names: Iterable[str], worker: Mapping[str, str]) -> dict[str, str]:
