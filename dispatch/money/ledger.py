@@ -1,8 +1,8 @@
 """The ledger: no container starts before a reservation here said so (contracts 4).
 
-A refusal takes nothing, a repeat is not charged twice, a refund happens at most once. A fault of Valkey (it is
-away, full, read-only) surfaces as the client's exception and means "not granted": the caller repeats the same
-call or gives the job back, and starts nothing.
+A refusal takes nothing, a repeat is not charged twice, a refund happens at most once. A fault of Valkey
+(away, full, read-only) surfaces as its exception and means "not granted": the caller repeats the same call
+or gives the job back, and starts nothing.
 """
 
 from __future__ import annotations
