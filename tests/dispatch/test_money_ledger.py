@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from dispatch.money.ledger import Blocked, Granted, Ledger, ReserveRequest, ScopeCaps, valkey_now
+from dispatch.money.windows import COUNTER_TTL, GRANT_TTL, Caps, Window, counter_key, instant_of
+from runs.outcome import Reason
+
+CASES = json.loads((Path(__file__).parents[1] / "vectors" / "budget-windows.json").read_text())["cases"]
+SCOPE = "0123456789abcdef"
+MIDDAY = int(datetime.fromisoformat("2026-01-05T12:00:00Z").timestamp() * 1000)
+HOUR = 3_600_000
+OURS, THEIRS = "boot-1/7", "boot-2/1"
+ASK = ReserveRequest(
+    job_id="local-1", attempt=0, token=OURS, first_queued_ms=5, now_ms=MIDDAY, caps=Caps(day=25)
+)
+TODAY = "budget:2026-01-05"
+
+
+@pytest.fixture
+def ledger(valkey: redis.Redis) -> Ledger:
+    return Ledger(valkey)
+
+
+def counters(valkey: redis.Redis) -> dict[str, int]:
+    return {
+        key.decode(): int(valkey.get(key)) for key in valkey.keys("budget:*") if valkey.type(key) == b"string"
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "out"),
+    [
+        pytest.param(case["in"], case["out"], id=case["name"])
+        for case in CASES
+        if case["in"]["op"] == "reserve"
+    ],
+)
+def test_the_decision_is_the_references(ledger, valkey, given, out):
+    at = datetime.fromisoformat(given["at"])
+    for window in Window:
+        if given["counters"][window.value]:
+            valkey.set(counter_key("budget", window, at), given["counters"][window.value], ex=77)
+    before = counters(valkey)
+    now_ms = (at - instant_of(0)) // timedelta(milliseconds=1)
+
+    answer = ledger.reserve(
+        replace(ASK, now_ms=now_ms, caps=Caps(**given["caps"]), hold_percent=given["pct"])
+    )
+
+    if out["allowed"]:
+        assert isinstance(answer, Granted)
+        assert len(answer.counters) == len([window for window in out["windows"].values() if window])
+        assert counters(valkey) == before | out["counters"]
+        assert {key: valkey.ttl(key) for key in answer.counters} == {
+            key: out["ttls"].get(key, 77) for key in answer.counters
+        }
+    else:
+        # ⚑ A refusal takes nothing: of a refused case only the decision is the reference's.
+        window = out["blockedWindow"]
+        assert answer == Blocked(
+            reason=Reason(out["reason"]),
+            window=Window(window),
+            reserved=out["windows"][window]["reserved"] - 1,
+            cap=out["windows"][window]["cap"],
+        )
+        assert counters(valkey) == before
+
+
+def test_a_grant_is_stored_for_the_attempt_and_nothing_else_is(ledger, valkey):
+    answer = ledger.reserve(ASK)
+
+    assert answer == Granted(token=OURS, instant_ms=MIDDAY, counters=(TODAY,), repeated=False)
+    assert valkey.hgetall("budget:r:local-1:0") == {
+        b"windows": TODAY.encode(),
+        b"instant": str(MIDDAY).encode(),
+        b"token": OURS.encode(),
+        b"tokenAt": str(MIDDAY).encode(),
+        b"firstQueued": b"5",
+    }
+    assert sorted(valkey.keys()) == [TODAY.encode(), b"budget:r:local-1:0"]
+    assert GRANT_TTL.total_seconds() - 5 < valkey.ttl("budget:r:local-1:0") <= GRANT_TTL.total_seconds()
+
+
+def test_a_refusal_stores_nothing_so_a_raised_cap_frees_the_job(ledger, valkey):
+    valkey.set(TODAY, 25, ex=99)
+
+    refused = [ledger.reserve(replace(ASK, now_ms=MIDDAY + second)) for second in range(100)]
+    after_refusals = (valkey.keys(), valkey.get(TODAY))
+    raised = ledger.reserve(replace(ASK, caps=Caps(day=26)))
+
+    assert set(refused) == {Blocked(reason=Reason.OVER_BUDGET, window=Window.DAY, reserved=25, cap=25)}
+    assert after_refusals == ([TODAY.encode()], b"25")
+    assert isinstance(raised, Granted)
+
+
+def test_a_job_that_is_put_back_is_not_charged_twice(ledger, valkey):
+    ledger.reserve(ASK)
+
+    again = ledger.reserve(replace(ASK, token=THEIRS, now_ms=MIDDAY + 24 * HOUR))
+
+    assert again == Granted(token=THEIRS, instant_ms=MIDDAY, counters=(TODAY,), repeated=True)
+    assert counters(valkey) == {TODAY: 1}
+
+
+def test_a_repeat_is_answered_even_when_the_cap_is_reached(ledger):
+    ledger.reserve(ASK)
+
+    assert isinstance(ledger.reserve(replace(ASK, caps=Caps(day=1))), Granted)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"attempt": 1}, id="the next attempt"),
+        pytest.param({"job_id": "local-2"}, id="another job"),
+        pytest.param({"first_queued_ms": 6}, id="a later job of the same id"),
+    ],
+)
+def test_what_is_no_repeat_is_charged(ledger, valkey, other):
+    ledger.reserve(ASK)
+
+    assert isinstance(ledger.reserve(replace(ASK, **other)), Granted)
+    assert counters(valkey) == {TODAY: 2}
+
+
+def test_a_call_that_was_delivered_late_does_not_take_the_grant_back(ledger, valkey):
+    ledger.reserve(replace(ASK, token=THEIRS, now_ms=MIDDAY + 1))
+
+    late = ledger.reserve(replace(ASK, token=OURS, now_ms=MIDDAY))
+
+    assert isinstance(late, Granted)
+    assert late.token == THEIRS
+    assert ledger.refund("local-1", 0, token=OURS) is False
+    assert counters(valkey) == {TODAY: 1}
+
+
+def test_a_grant_without_the_instant_of_its_token_can_be_taken_over(ledger, valkey):
+    ledger.reserve(ASK)
+    valkey.hdel("budget:r:local-1:0", "tokenAt")
+
+    assert ledger.reserve(replace(ASK, token=THEIRS)).token == THEIRS
+
+
+def test_a_refund_goes_to_the_day_of_the_reservation(ledger, valkey):
+    ledger.reserve(ASK)
+    ledger.reserve(replace(ASK, job_id="local-2", now_ms=MIDDAY + 13 * HOUR))
+
+    assert ledger.refund("local-1", 0, token=OURS) is True
+    assert counters(valkey) == {TODAY: 0, "budget:2026-01-06": 1}
+    assert not valkey.exists("budget:r:local-1:0")
+
+
+def test_a_refund_happens_once(ledger, valkey):
+    ledger.reserve(ASK)
+    ledger.reserve(replace(ASK, job_id="local-2"))
+
+    refunds = [ledger.refund("local-1", 0, token=OURS) for _ in range(3)]
+
+    assert refunds == [True, False, False]
+    assert counters(valkey) == {TODAY: 1}
+
+
+def test_a_refund_of_another_token_touches_nothing(ledger, valkey):
+    ledger.reserve(ASK)
+
+    assert ledger.refund("local-1", 0, token=THEIRS) is False
+    assert counters(valkey) == {TODAY: 1}
+    assert valkey.exists("budget:r:local-1:0")
+
+
+def test_a_refund_never_goes_below_zero_nor_revives_a_counter(ledger, valkey):
+    everything = Caps(day=9, week=9, month=9)
+    ledger.reserve(replace(ASK, caps=everything))
+    valkey.set(TODAY, 0, ex=50)
+    valkey.delete("budget:w:2026-01-05")
+
+    assert ledger.refund("local-1", 0, token=OURS) is True
+    assert counters(valkey) == {TODAY: 0, "budget:m:2026-01": 0}
+
+
+def test_a_counter_gets_its_lifetime_once(ledger, valkey):
+    ledger.reserve(ASK)
+    valkey.expire(TODAY, 100)
+
+    ledger.refund("local-1", 0, token=OURS)
+    ledger.reserve(ASK)
+
+    assert valkey.ttl(TODAY) <= 100
+
+
+def test_a_counter_that_somebody_left_without_a_lifetime_gets_one(ledger, valkey):
+    valkey.set(TODAY, 3)
+
+    ledger.reserve(ASK)
+
+    assert 0 < valkey.ttl(TODAY) <= COUNTER_TTL[Window.DAY].total_seconds()
+
+
+SCOPED = replace(ASK, caps=Caps(day=5, week=9), scope=ScopeCaps(scope_hash=SCOPE, caps=Caps(day=2, month=3)))
+
+
+def test_both_ledgers_are_charged_and_paid_back_together(ledger, valkey):
+    ledger.reserve(SCOPED)
+    charged = counters(valkey)
+
+    ledger.refund("local-1", 0, token=OURS)
+
+    assert charged == {
+        f"budget:s:{SCOPE}:2026-01-05": 1,
+        f"budget:s:{SCOPE}:m:2026-01": 1,
+        TODAY: 1,
+        "budget:w:2026-01-05": 1,
+    }
+    assert set(counters(valkey).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("stand", "hold", "blocked"),
+    [
+        pytest.param(
+            {f"budget:s:{SCOPE}:2026-01-05": 2},
+            None,
+            Blocked(reason=Reason.SCOPE_CAP, window=Window.DAY, reserved=2, cap=2),
+            id="scope",
+        ),
+        pytest.param(
+            {f"budget:s:{SCOPE}:m:2026-01": 7, TODAY: 5},
+            None,
+            Blocked(reason=Reason.SCOPE_CAP, window=Window.MONTH, reserved=7, cap=3),
+            id="scope before global",
+        ),
+        pytest.param(
+            {TODAY: 4, "budget:w:2026-01-05": 9},
+            80,
+            Blocked(reason=Reason.OVER_BUDGET, window=Window.WEEK, reserved=9, cap=9),
+            id="over before held",
+        ),
+        pytest.param(
+            {TODAY: 4},
+            80,
+            Blocked(reason=Reason.SOFT_HOLD, window=Window.DAY, reserved=4, cap=5),
+            id="held",
+        ),
+    ],
+)
+def test_the_scope_is_tested_first_then_the_worst_of_the_global_windows(ledger, valkey, stand, hold, blocked):
+    for key, count in stand.items():
+        valkey.set(key, count, ex=60)
+
+    assert ledger.reserve(replace(SCOPED, hold_percent=hold)) == blocked
+    assert counters(valkey) == stand
+
+
+def test_the_hold_does_not_concern_a_scope(ledger, valkey):
+    valkey.set(f"budget:s:{SCOPE}:2026-01-05", 1, ex=60)
+
+    assert isinstance(ledger.reserve(replace(SCOPED, hold_percent=50)), Granted)
+
+
+def test_a_worker_without_a_cap_a_day_cannot_ask():
+    with pytest.raises(ValueError, match="cap a day"):
+        replace(ASK, caps=Caps(week=5))
+
+
+@pytest.mark.parametrize(
+    ("key", "junk"),
+    [
+        pytest.param("budget:w:2026-01-05", "many", id="a word"),
+        pytest.param("budget:w:2026-01-05", "1.5", id="a fraction"),
+        pytest.param("budget:w:2026-01-05", "", id="nothing"),
+    ],
+)
+def test_a_counter_that_is_no_number_refuses_and_nothing_is_taken(ledger, valkey, key, junk):
+    valkey.set(key, junk)
+
+    with pytest.raises(redis.exceptions.ResponseError, match="whole number"):
+        ledger.reserve(replace(ASK, caps=Caps(day=5, week=5)))
+
+    assert valkey.keys() == [key.encode()]
+
+
+@pytest.mark.parametrize("key", ["budget:w:2026-01-05", "budget:r:local-1:0"])
+def test_a_key_of_another_type_refuses_and_nothing_is_taken(ledger, valkey, key):
+    valkey.sadd(key, "x")
+
+    with pytest.raises(redis.exceptions.ResponseError, match="WRONGTYPE"):
+        ledger.reserve(replace(ASK, caps=Caps(day=5, week=5)))
+
+    assert valkey.keys() == [key.encode()]
+
+
+@pytest.fixture
+def full(valkey: redis.Redis) -> Iterator[redis.Redis]:
+    """The server with no memory left for anything; it has some again afterwards."""
+    yield valkey
+    valkey.config_set("maxmemory", 0)
+
+
+def test_a_full_server_grants_nothing_and_takes_nothing(ledger, full):
+    valkey = full
+    ledger.reserve(ASK)
+    valkey.config_set("maxmemory", 1)
+
+    for request in (replace(ASK, job_id="local-2"), replace(ASK, token=THEIRS), replace(SCOPED, attempt=1)):
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            ledger.reserve(request)
+
+    assert counters(valkey) == {TODAY: 1}
+    assert sorted(valkey.keys()) == [TODAY.encode(), b"budget:r:local-1:0"]
+    assert valkey.hget("budget:r:local-1:0", "token") == OURS.encode()
+
+
+def test_a_full_server_pays_back(ledger, full):
+    valkey = full
+    ledger.reserve(SCOPED)
+    valkey.config_set("maxmemory", 1)
+
+    assert ledger.refund("local-1", 0, token=OURS) is True
+    assert set(counters(valkey).values()) == {0}
+
+
+def test_a_server_that_only_reads_grants_nothing(ledger, valkey):
+    valkey.replicaof("127.0.0.1", 1)
+    try:
+        with pytest.raises(redis.exceptions.ReadOnlyError):
+            ledger.reserve(ASK)
+    finally:
+        valkey.replicaof("NO", "ONE")
+
+    assert valkey.keys() == []
+
+
+def test_a_server_that_forgot_the_scripts_is_told_them_again(ledger, valkey):
+    ledger.reserve(ASK)
+    valkey.script_flush()
+
+    assert ledger.refund("local-1", 0, token=OURS) is True
+
+
+def test_valkeys_time_is_told_in_milliseconds(valkey):
+    before, now, after = valkey.time(), valkey_now(valkey), valkey.time()
+
+    assert before[0] * 1000 + before[1] // 1000 <= now <= after[0] * 1000 + after[1] // 1000
+
+
+def race(url: str, number: int, barrier: Any, results: Any) -> None:
+    """Be one worker process that reserves at the same instant as the others."""
+    client = redis.Redis.from_url(url)
+    ledger = Ledger(client)
+    client.ping()
+    barrier.wait(60)
+    answer = ledger.reserve(replace(ASK, job_id=f"local-{number}", token=f"b/{number}"))
+    client.close()
+    results.put(isinstance(answer, Granted))
+
+
+def test_of_fifty_processes_at_one_below_the_cap_exactly_one_starts(valkey, valkey_url):
+    valkey.set(TODAY, 24, ex=1000)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    barrier, results = context.Barrier(50), context.SimpleQueue()
+    processes = [
+        context.Process(target=race, args=(valkey_url, number, barrier, results)) for number in range(50)
+    ]
+    for process in processes:
+        process.start()
+
+    won = [results.get() for _ in processes]
+    for process in processes:
+        process.join(60)
+
+    assert won.count(True) == 1
+    assert counters(valkey) == {TODAY: 25}
+    assert len(valkey.keys("budget:r:*")) == 1
