@@ -54,6 +54,15 @@ def wire_name(attribute: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
+def is_well_formed(text: str) -> bool:
+    """Tell whether the text can be written as UTF-8: it holds no half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_line(text: str) -> bool:
     """Tell whether the text is one non-empty line of proper characters without blanks at its ends."""
     # A byte order mark is a blank to the reference and none to Python.
@@ -80,8 +89,8 @@ def is_image(text: str) -> bool:
 
 
 def is_folder(text: str) -> bool:
-    """Tell whether the text is an absolute path that the kernel could open."""
-    return text.startswith("/") and "\0" not in text
+    """Tell whether the text is an absolute path that the kernel could open and a record could name."""
+    return text.startswith("/") and "\0" not in text and is_well_formed(text)
 
 
 def is_positive(number: int) -> bool:

@@ -29,6 +29,7 @@ from dispatch.jobrules import (
     is_image,
     is_line,
     is_positive,
+    is_well_formed,
 )
 from dispatch.payload import CALLABLE, decode, encode
 from pidispatch_site.errors import ConfigurationError
@@ -149,7 +150,7 @@ def _entry_problems(*, task: str | None, flow: str | None, command: str | None) 
 def _task_problems(task: str | None) -> list[str]:
     if task is None or not task.strip():
         return ["the task is empty; say what is to be done"]
-    if not _is_well_formed(task):
+    if not is_well_formed(task):
         return ["the task is not well-formed text; pass it as UTF-8"]
     size = len(task.encode())
     if size > MAX_TASK_BYTES:
@@ -160,7 +161,7 @@ def _task_problems(task: str | None) -> list[str]:
 
 def _text_problems(*, folder: str, provider: str | None, model: str | None, image: str | None) -> list[str]:
     problems: list[str] = []
-    if not is_folder(folder) or not _is_well_formed(folder):
+    if not is_folder(folder):
         problems.append(f"folder {_quoted(folder)} is not usable; give an absolute path of UTF-8 characters")
     for name, text in (("provider", provider), ("model", model)):
         if text is not None and not is_line(text):
@@ -171,10 +172,6 @@ def _text_problems(*, folder: str, provider: str | None, model: str | None, imag
             " without blanks at the ends and without a leading dash"
         )
     return problems
-
-
-def _is_well_formed(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _quoted(text: str) -> str:

@@ -27,7 +27,7 @@ from dispatch.jobdata import (
     Sender,
     Target,
 )
-from dispatch.jobrules import Flaw, Malformed, find_flaw, wire_name
+from dispatch.jobrules import Flaw, Malformed, find_flaw, is_well_formed, wire_name
 
 # The callable that RQ's hash names: `dispatch.jobs.run`, which refuses to run outside our worker.
 CALLABLE = "dispatch.jobs.run"
@@ -230,7 +230,7 @@ def _checked(kind: type[_T], value: object, at: str) -> _T:
     # Not isinstance: True is an int to Python.
     if type(value) is not kind:
         raise _FlawFoundError(Flaw.FIELD_TYPE, at)
-    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+    if isinstance(value, str) and not is_well_formed(value):
         raise _FlawFoundError(Flaw.FIELD_VALUE, at)
     if isinstance(value, int) and abs(value) > _MAX_INTEGER:
         raise _FlawFoundError(Flaw.FIELD_VALUE, at)

@@ -80,7 +80,9 @@ FLAWS = [
     pytest.param(call({}, function="os.system"), Malformed(Flaw.FOREIGN_CALLABLE), id="foreign function"),
     pytest.param(call({}, function=["dispatch.jobs.run"]), Malformed(Flaw.FOREIGN_CALLABLE), id="a list"),
     pytest.param(b'["dispatch.jobs.run",1,[],{}]', Malformed(Flaw.FOREIGN_CALLABLE), id="a method"),
-    pytest.param(b'["dispatch.jobs.run",null,[1],{}]', Malformed(Flaw.WRONG_ARGUMENTS), id="positional"),
+    pytest.param(
+        changed().replace(b"null, []", b"null, [1]"), Malformed(Flaw.WRONG_ARGUMENTS), id="positional"
+    ),
     pytest.param(b'["dispatch.jobs.run",null,[],{}]', Malformed(Flaw.WRONG_ARGUMENTS), id="no arguments"),
     pytest.param(b'["dispatch.jobs.run",null,[],[]]', Malformed(Flaw.WRONG_ARGUMENTS), id="no keywords"),
     pytest.param(
@@ -109,7 +111,8 @@ FLAWS = [
     pytest.param(changed(maxTurns=True), Malformed(Flaw.FIELD_TYPE, "maxTurns"), id="True for an integer"),
     pytest.param(changed(maxTurns=3.0), Malformed(Flaw.FIELD_TYPE, "maxTurns"), id="a float"),
     pytest.param(changed(maxTurns="3"), Malformed(Flaw.FIELD_TYPE, "maxTurns"), id="digits as a text"),
-    pytest.param(changed(maxTurns=10**30), Malformed(Flaw.FIELD_VALUE, "maxTurns"), id="beyond 2^53"),
+    pytest.param(changed(maxTurns=10**30), Malformed(Flaw.FIELD_VALUE, "maxTurns"), id="endless turns"),
+    pytest.param(changed(projectId=2**53 + 1), Malformed(Flaw.FIELD_VALUE, "projectId"), id="beyond 2^53"),
     pytest.param(changed(github=1), Malformed(Flaw.FIELD_TYPE, "github"), id="1 for True"),
     pytest.param(changed(secrets={"A": 1}), Malformed(Flaw.FIELD_TYPE, "secrets"), id="secrets of numbers"),
     pytest.param(changed(secrets=[]), Malformed(Flaw.FIELD_TYPE, "secrets"), id="secrets as a list"),
