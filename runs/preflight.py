@@ -16,12 +16,16 @@ from runs.protocols import EngineSilentError, ImageFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a job asks of its image; `any_uid` because it runs as a user that we pass, not as the image's."""
+    """What a job asks of its image.
+
+    `any_uid` because it runs as a user that we pass, not as the image's; None while that is not known yet, then
+    nothing is concluded from the image's user.
+    """
 
     kind: str
     commands: bool = False
     replicas: bool = False
-    any_uid: bool = False
+    any_uid: bool | None = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ GATES = (
     ),
     Gate(
         capability="anyUid",
-        needed=lambda needs: needs.any_uid,
+        needed=lambda needs: needs.any_uid is True,
         reason=Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED,
     ),
 )
@@ -78,10 +82,11 @@ def check_image(backend: Images, reference: str, needs: Needs) -> ImageFacts | R
         raise InfraFault(Reason.CONTAINER_NEVER_STARTED, detail=silence.token) from silence
     if facts is None:
         return Refusal(Reason.JOB_IMAGE_MISSING, reference)
-    return _refusal(facts, needs) or facts
+    return judge_image(facts, needs) or facts
 
 
-def _refusal(facts: ImageFacts, needs: Needs) -> Refusal | None:
+def judge_image(facts: ImageFacts, needs: Needs) -> Refusal | None:
+    """Judge facts that were read already; None when nothing speaks against them."""
     # The forges label excludes, and without it every forge is admitted; capabilities include.
     if needs.kind != "local" and facts.forges is not None and needs.kind not in facts.forges:
         return Refusal(Reason.JOB_IMAGE_FORGE_UNSUPPORTED, needs.kind)
@@ -89,7 +94,7 @@ def _refusal(facts: ImageFacts, needs: Needs) -> Refusal | None:
     for gate in GATES:
         if gate.needed(needs) and gate.capability not in declared:
             return Refusal(gate.reason, gate.capability)
-    if not needs.any_uid and _is_root(facts.user):
+    if needs.any_uid is False and _is_root(facts.user):
         # No container runs as root, so an image that names no other user gets none of ours (D18).
         return Refusal(Reason.JOB_USER_UNMAPPABLE, "image-user-is-root")
     return None
