@@ -1,11 +1,30 @@
-"""Django's settings (first cut, so that the tests of every part can start)."""
+"""Django's settings, and the door to the environment: nothing else in the product reads it.
+
+This module imports under any environment. What depends on a variable is lazy and complains when it is
+touched, so that the commands that stop work run however broken the configuration is (contracts 1).
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import cast
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-SECRET_KEY = "replaced-by-the-state-directory-key"  # noqa: S105
+from csp.constants import NONE, SELF
+from django.utils.functional import SimpleLazyObject
+
+from pidispatch_site import conf, envfile, lazy_settings
+from pidispatch_site.library_logs import LOGGING as LOGGING
+
+PIDISPATCH_ENVIRONMENT = envfile.merged(os.environ, folder=Path.cwd())
+PIDISPATCH: conf.Config = cast(conf.Config, SimpleLazyObject(lambda: conf.load(PIDISPATCH_ENVIRONMENT)))
+
+DEBUG = False
+SECRET_KEY = SimpleLazyObject(lambda: lazy_settings.secret_key(PIDISPATCH_ENVIRONMENT))
+DATABASES = SimpleLazyObject(lambda: lazy_settings.database(PIDISPATCH_ENVIRONMENT))
+CACHES = SimpleLazyObject(lambda: lazy_settings.cache(PIDISPATCH_ENVIRONMENT))
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -13,11 +32,78 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "csp",
+    "pidispatch_site",
     "hosts",
     "runs",
     "dispatch",
 ]
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "pidispatch_site.urls"
+WSGI_APPLICATION = "pidispatch_site.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
 USE_TZ = True
 TIME_ZONE = "UTC"
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LANGUAGE_CODE = "en-us"
+
+STATIC_URL = "/static/"
+# Straight from the installed apps: there is no step that collects files and can be forgotten.
+WHITENOISE_USE_FINDERS = True
+
+_ORIGINS = lazy_settings.web_origins(PIDISPATCH_ENVIRONMENT)
+ALLOWED_HOSTS = lazy_settings.allowed_hosts(_ORIGINS)
+CSRF_TRUSTED_ORIGINS = list(_ORIGINS)
+# A proxy speaks HTTPS to browsers; without one there is only this machine, where cookies do not travel.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(_ORIGINS) and all(
+    origin.startswith("https://") for origin in _ORIGINS
+)
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_COOKIE_AGE = 7 * 24 * 60 * 60
+SESSION_COOKIE_NAME = "pidispatch_session"
+CSRF_COOKIE_NAME = "pidispatch_csrf"
+CSRF_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    },
+}
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]

@@ -1,0 +1,32 @@
+"""Names of the keys in Valkey that say whether work is allowed (contracts 2)."""
+
+from __future__ import annotations
+
+QUEUES_KNOWN = "queues:known"
+# The literal star: the whole fleet, queues that are born later included.
+FLEET = "*"
+
+
+def pause(scope: str) -> str:
+    """Name the pause of one queue, or of the fleet for the scope `*`."""
+    return f"pause:{scope}"
+
+
+def drain(host: str) -> str:
+    """Name the switch that keeps one worker, by name, from taking jobs."""
+    return f"drain:{host}"
+
+
+def stop_request(host: str) -> str:
+    """Name the request to one worker, by name, to stop what it runs."""
+    return f"stop:req:{host}"
+
+
+def stop_answer(host: str) -> str:
+    """Name that worker's answer."""
+    return f"stop:ack:{host}"
+
+
+def switches(*, queue: str, host: str) -> tuple[str, str, str]:
+    """Name the three switches that can hold work of this queue back on this worker, as scripts take them."""
+    return pause(FLEET), pause(queue), drain(host)

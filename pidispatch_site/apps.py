@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class SiteConfig(AppConfig):
+    """The site itself: configuration, the web process and its commands; it has no tables."""
+
+    name = "pidispatch_site"

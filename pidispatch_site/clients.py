@@ -1,0 +1,105 @@
+"""Clients of Valkey: each with a bounded wait and without silent repeats.
+
+redis-py's own defaults repeat a command up to ten times, also one that counts; a command that timed out may
+have been applied all the same. Repeating is therefore the caller's, around a whole compare-and-set step. A
+client is safe to share between threads; a process that forks makes its own.
+"""
+
+from __future__ import annotations
+
+import redis
+from redis._parsers import _RESP2Parser
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.retry import Retry
+
+from pidispatch_site import embedded, server_url
+from pidispatch_site.errors import OperationalError
+from pidispatch_site.places import StateDirectory
+
+POP_MARGIN_SECONDS = 5.0
+
+
+class ServerRefusesWritesError(ResponseError):
+    """The server cannot keep what it is told (MISCONF: its disk is full or fails)."""
+
+
+# The server or the way to it is at fault, and the same command may go through later: what a thread that holds
+# a job answers with patience. Everything else that redis-py raises is a mistake of ours.
+VALKEY_FAULTS: tuple[type[Exception], ...] = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    BusyLoadingError,
+    ReadOnlyError,
+    OutOfMemoryError,
+    ClusterDownError,
+    MasterDownError,
+    TryAgainError,
+    ServerRefusesWritesError,
+)
+
+
+class _Parser(_RESP2Parser):
+    """redis-py's, which also knows MISCONF; without it a full disk looks like a mistake of ours."""
+
+    EXCEPTION_CLASSES = {  # noqa: RUF012 - as the base class has it
+        **_RESP2Parser.EXCEPTION_CLASSES,
+        "MISCONF": ServerRefusesWritesError,
+    }
+
+
+def state_client(url: str, *, socket_timeout: float = 2.0) -> redis.Redis:
+    """Make a client for state: no command waits longer than `socket_timeout` seconds. Answers are bytes."""
+    return _client(url, socket_timeout)
+
+
+def queue_client(url: str, *, socket_timeout: float = 2.0) -> redis.Redis:
+    """Make a client for the queue engine, which changes the timeouts of whatever it is given."""
+    return _client(url, socket_timeout)
+
+
+def popper_client(url: str, *, pop_seconds: float) -> redis.Redis:
+    """Make a client for blocking pops of at most `pop_seconds`, one per popper.
+
+    It waits longer than the pop itself, so that the server has ended the pop before we give up on it.
+    """
+    return _client(url, pop_seconds + POP_MARGIN_SECONDS)
+
+
+def resolve(url: str, state: StateDirectory, *, start: bool) -> str:
+    """Tell the address to connect to: `url` itself, or that of the embedded server.
+
+    Only with `start` is that server started. Without, `OperationalError` when it is not running. A configured
+    server is never replaced by one of ours: an empty second one would have forgotten every spend cap.
+    """
+    if url != server_url.EMBEDDED:
+        return url
+    if start:
+        return embedded.start(state)
+    found = embedded.find(state)
+    if found is None:
+        raise OperationalError(
+            f"The embedded Valkey server of {state.path} is not running; `manage.py runworker` starts it.",
+        )
+    return found
+
+
+def _client(url: str, timeout: float) -> redis.Redis:
+    return redis.Redis.from_url(
+        url,
+        decode_responses=False,
+        # RESP2, whose answers the queue engine was written for.
+        protocol=2,
+        parser_class=_Parser,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=timeout,
+        socket_connect_timeout=min(timeout, 2.0),
+    )

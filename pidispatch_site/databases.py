@@ -1,0 +1,64 @@
+"""The database of one host: SQLite in the state directory, or what DATABASE_URL names."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from pidispatch_site.errors import ConfigurationError
+
+EXPECTED = "postgres://USER:PASSWORD@HOST[:PORT]/NAME or sqlite:////absolute/path"
+_SQLITE = "pidispatch_site.sqlite"
+_POSTGRESQL = "django.db.backends.postgresql"
+# One writer at a time, from the start of its transaction: a lock taken midway cannot be waited for.
+_SQLITE_OPTIONS = {
+    "timeout": 20,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
+
+
+class DatabaseConfigurationError(ConfigurationError, ImproperlyConfigured):
+    """DATABASE_URL is wrong; at the end of a command that needs no database, Django itself passes over it."""
+
+
+def problems(url: str | None) -> list[str]:
+    """Find what is wrong with DATABASE_URL; its text is never repeated, it may hold a password."""
+    try:
+        settings(url, default=Path("/"))
+    except DatabaseConfigurationError as exc:
+        return list(exc.problems)
+    return []
+
+
+def settings(url: str | None, *, default: Path) -> dict[str, Any]:
+    """Make Django's settings of the one database; `default` is the SQLite file for an unset URL."""
+    if url is None:
+        return _sqlite(default)
+    # The library warns of an address that it does not know by printing it, password and all.
+    scheme = url.partition("://")[0]
+    if scheme not in ("sqlite", "postgres", "postgresql"):
+        raise _wrong(f"expected {EXPECTED}")
+    try:
+        found = environ.Env.db_url_config(url)
+    except (ValueError, KeyError, AttributeError, ImproperlyConfigured) as exc:
+        raise _wrong(f"expected {EXPECTED}") from exc
+    if scheme == "sqlite" and Path(str(found.get("NAME"))).is_absolute():
+        return _sqlite(Path(found["NAME"]))
+    if scheme == "sqlite" or not found.get("NAME"):
+        raise _wrong(f"expected {EXPECTED}")
+    if find_spec("psycopg") is None:
+        raise _wrong("it names PostgreSQL, whose driver is missing: pip install 'psycopg[binary]'")
+    return {**found, "ENGINE": _POSTGRESQL, "CONN_HEALTH_CHECKS": True}
+
+
+def _sqlite(path: Path) -> dict[str, Any]:
+    return {"ENGINE": _SQLITE, "NAME": str(path), "OPTIONS": dict(_SQLITE_OPTIONS)}
+
+
+def _wrong(text: str) -> DatabaseConfigurationError:
+    return DatabaseConfigurationError(f"DATABASE_URL is set to a value that is not shown; {text}")

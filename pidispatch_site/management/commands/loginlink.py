@@ -1,0 +1,34 @@
+"""`manage.py loginlink`: a way into the admin for whoever operates this machine."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from pidispatch_site import login, schema
+from pidispatch_site.command import OperatorCommand
+from pidispatch_site.places import StateDirectory
+
+
+class Command(OperatorCommand):
+    help = "Print an address that logs a browser in once, within ten minutes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--user", metavar="NAME", help="default: the first superuser, made if there is none"
+        )
+        parser.add_argument(
+            "--base-url",
+            metavar="URL",
+            help="where the admin is served (default: the first of PI_WEB_ORIGINS, else http://127.0.0.1:8000)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        config = settings.PIDISPATCH
+        schema.migrate_if_needed(StateDirectory(config.state_dir))
+        token = login.token_for(login.operator(options["user"]))
+        base = options["base_url"] or next(iter(config.web_origins), "http://127.0.0.1:8000")
+        self.stdout.write(base.rstrip("/") + reverse("login", args=[token]))

@@ -1,0 +1,32 @@
+"""The tables of this host's database, brought up to date by whoever comes first."""
+
+from __future__ import annotations
+
+import fcntl
+
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from pidispatch_site.places import StateDirectory
+
+
+def is_current() -> bool:
+    """Tell whether every migration has been applied."""
+    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def migrate_if_needed(state: StateDirectory) -> bool:
+    """Apply what is missing; tell whether anything was.
+
+    Worker and web process may ask at once: one of them does it. Database errors come out as Django's.
+    """
+    if is_current():
+        return False
+    with (state.made().path / "migrate.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_current():
+            return False
+        call_command("migrate", interactive=False, verbosity=0)
+        return True
