@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -93,6 +95,18 @@ def state_dir(tmp_path: Path) -> Path:
     path = tmp_path / "state"
     path.mkdir(mode=0o700)
     return path
+
+
+@pytest.fixture
+def events() -> Iterator[Callable[[], list[dict[str, object]]]]:
+    """What this process has logged so far, as a function to call."""
+    from pidispatch_site import log
+
+    stream = io.StringIO()
+    before = log._current
+    log.configure(log.EventLog(stream))
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    log.configure(before)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,63 @@
+"""`manage.py rebuildruns`: fill the run table from the record files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from runs import rows
+from runs.files import UNREADABLE, RecordFiles
+from runs.record import Record
+
+BATCH = 500
+
+
+class Command(BaseCommand):
+    help = "Fill the run table from the record files; rows of newer news stay, none is deleted."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        folder = Path(settings.PIDISPATCH.logs_dir)
+        read = written = 0
+        self._damaged = 0
+        try:
+            for records in _batches(self._records(folder)):
+                written += rows.restore(records)
+                read += len(records)
+        except OSError as error:
+            raise CommandError(f"The logs directory {folder} cannot be read: {error.strerror}.") from error
+        except DatabaseError as error:
+            raise CommandError(
+                f"The database refused after {read} records: {error}. Is it migrated (manage.py migrate)?"
+            ) from error
+        self.stdout.write(f"{read} records read, {written} rows written, {read - written} already newer.")
+        self._complain(folder)
+
+    def _records(self, folder: Path) -> Iterator[Record]:
+        for name, found in RecordFiles(folder).scan():
+            if isinstance(found, Record):
+                yield found
+            else:
+                self._damaged += 1
+                self.stderr.write(f"{name} is no record: {found}")
+
+    def _complain(self, folder: Path) -> None:
+        aside = len(list((folder / UNREADABLE).glob("*.json")))
+        if aside:
+            self.stderr.write(f"{aside} damaged records were set aside in {folder / UNREADABLE} earlier.")
+        if self._damaged:
+            raise CommandError(
+                f"{self._damaged} files in {folder} could not be read. Repair them or move them away; "
+                f"the rows of the others are written."
+            )
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    rest = iter(records)
+    while batch := list(islice(rest, BATCH)):
+        yield batch

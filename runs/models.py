@@ -1,0 +1,60 @@
+"""The run table: one row per job, a mirror of the record files for pages and questions.
+
+Rows hold what the files hold and nothing else; they are written by `runs.rows` and never decide anything.
+"""
+
+# ruff: noqa: DJ001 - an absent text is null, never "" (Q 15.1)
+from __future__ import annotations
+
+from django.db import models
+
+
+class Run(models.Model):
+    """The last attempt of one job that somebody knows of; the fields are those of `runs.record.Record`."""
+
+    job_id = models.TextField(primary_key=True)
+    kind = models.TextField(null=True)
+    target = models.TextField(null=True)
+    flow = models.TextField(null=True)
+    queued_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    outcome = models.TextField()
+    reason = models.TextField(null=True)
+    exit_code = models.BigIntegerField(null=True)
+    turns = models.BigIntegerField(null=True)
+    tokens = models.JSONField(null=True)
+    usage = models.JSONField(null=True)
+    provider = models.TextField(null=True)
+    model = models.TextField(null=True)
+    budget_reserved = models.BooleanField(null=True)
+    attempt = models.BigIntegerField()
+    final = models.BooleanField()
+    attempts = models.JSONField(default=list)
+    parent_job_id = models.TextField(null=True)
+    chain_depth = models.BigIntegerField(null=True)
+    chain_refused = models.BigIntegerField(null=True)
+    replica = models.BigIntegerField(null=True)
+    replicas = models.BigIntegerField(null=True)
+    trigger_index = models.BigIntegerField(null=True)
+    trigger_type = models.TextField(null=True)
+    session = models.JSONField(null=True)
+    scope_hash = models.TextField(null=True)
+    image_digest = models.TextField(null=True)
+    host = models.TextField(null=True)
+    # `record.position_ms`: lists are paged by it, and it is the last part of `record.order`.
+    position = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ("view",)
+        # A page of a list is one walk along one of these, whatever the size of the table (F49).
+        indexes = (
+            models.Index(fields=["-position", "-job_id"], name="runs_newest"),
+            models.Index(fields=["outcome", "-position", "-job_id"], name="runs_by_outcome"),
+            models.Index(fields=["reason", "-position", "-job_id"], name="runs_by_reason"),
+            models.Index(fields=["kind", "-position", "-job_id"], name="runs_by_kind"),
+            models.Index(fields=["host", "-position", "-job_id"], name="runs_by_host"),
+        )
+
+    def __str__(self) -> str:
+        return self.job_id

@@ -1,0 +1,109 @@
+"""Writes records into the run table: one upsert by job id that lets only newer news replace a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+
+from pidispatch_site.errors import PidispatchError
+from runs.models import Run
+from runs.record import Record, position_ms
+
+# The database is away, locked, full or not migrated: what helps is time or a person, for every row alike.
+_UNAVAILABLE = (OperationalError, InterfaceError, PidispatchError)
+_FIELDS = Run._meta.concrete_fields
+_ORDER = ("attempt", "final", "position")
+
+
+class RowFault(StrEnum):
+    """Why a row could not be written; safe to log."""
+
+    UNAVAILABLE = "database-unavailable"
+    REFUSED = "row-refused"
+
+
+def write(records: Sequence[Record]) -> list[RowFault | None]:
+    """Make the table hold these records, or newer ones; answer for each in turn, None when it does.
+
+    One transaction; when that fails, a transaction each, so that one bad record holds up no other.
+    """
+    try:
+        _upsert(records, newer="> ")
+    except _UNAVAILABLE:
+        _drop_connection()
+    except (DatabaseError, ValueError, OverflowError):
+        pass
+    else:
+        return [None] * len(records)
+    return _write_singly(records)
+
+
+def restore(records: Sequence[Record]) -> int:
+    """Make the table say what these records say, unless it knows newer news; answer how many rows changed.
+
+    A row of equal rank is written again, so that columns which a later version added are filled. Raises
+    Django's DatabaseError.
+    """
+    return _upsert(records, newer=">=")
+
+
+def _write_singly(records: Sequence[Record]) -> list[RowFault | None]:
+    answers: list[RowFault | None] = []
+    for record in records:
+        try:
+            _upsert([record], newer="> ")
+        except _UNAVAILABLE:
+            # Each further try could wait out the database's own timeout.
+            _drop_connection()
+            return answers + [RowFault.UNAVAILABLE] * (len(records) - len(answers))
+        except (DatabaseError, ValueError, OverflowError):
+            answers.append(RowFault.REFUSED)
+        else:
+            answers.append(None)
+    return answers
+
+
+def _drop_connection() -> None:
+    # A connection that a restart of the server has cut stays broken for ever in a thread of its own (F13).
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def _upsert(records: Sequence[Record], *, newer: str) -> int:
+    rows = [_row(record) for record in records]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(_statement(newer), rows)
+        return int(cursor.rowcount)
+
+
+@cache
+def _statement(newer: str) -> str:
+    quote = connection.ops.quote_name
+    table = quote(Run._meta.db_table)
+    columns = [quote(str(field.column)) for field in _FIELDS]
+    rank = {side: ", ".join(f"{side}.{quote(name)}" for name in _ORDER) for side in ("excluded", table)}
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"  # noqa: S608
+        f" ON CONFLICT ({quote('job_id')}) DO UPDATE SET"
+        f" {', '.join(f'{column} = excluded.{column}' for column in columns)}"
+        f" WHERE ({rank['excluded']}) {newer} ({rank[table]})"
+    )
+
+
+def _row(record: Record) -> list[Any]:
+    values = columns_of(record)
+    return [field.get_db_prep_save(values[field.attname], connection) for field in _FIELDS]
+
+
+def columns_of(record: Record) -> Mapping[str, Any]:
+    """Say what each column of the record's row holds."""
+    values: dict[str, Any] = {
+        name: getattr(record, name) for name in Record.__dataclass_fields__ if name != "attempts"
+    }
+    values["attempts"] = [attempt.to_json() for attempt in record.attempts]
+    values["position"] = position_ms(record)
+    return values
