@@ -1,0 +1,35 @@
+"""Bringing sleeping jobs whose time has come back to the front of their queues."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from dispatch.queue import fields, keys
+from dispatch.queue.scripts import Scripts
+from dispatch.queue.timings import Timings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import redis
+
+
+class Promoter:
+    """Promotes by Valkey's clock; any number of workers may, at any time. Safe for threads."""
+
+    def __init__(self, client: redis.Redis, *, timings: Timings | None = None) -> None:
+        self._scripts = Scripts(client)
+        self._timings = timings or Timings()
+
+    def promote(self, queues: Sequence[str]) -> int:
+        """Bring back what is due on these queues, in one step, and say how many jobs that were."""
+        if not queues:
+            return 0
+        named = [keys.queue_keys(queue) for queue in queues]
+        counts = self._scripts.call(
+            "promote",
+            [key for one in named for key in (one.scheduled, one.jobs)],
+            (keys.JOB, self._timings.promote_most, fields.rq_text(datetime.now(UTC)), *queues),
+        )
+        return sum(cast("list[int]", counts))
