@@ -9,7 +9,14 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pidispatch_site.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from pidispatch_site.errors import PidispatchError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except PidispatchError as exc:
+        # Also out of Django's own commands, such as `migrate` with a wrong DATABASE_URL: never a traceback.
+        sys.stderr.write(f"{exc}\n")
+        sys.exit(exc.exit_code)
 
 
 if __name__ == "__main__":

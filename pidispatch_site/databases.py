@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,11 @@ _SQLITE_OPTIONS = {
 }
 
 
-class DatabaseConfigurationError(ConfigurationError, ImproperlyConfigured):
-    """DATABASE_URL is wrong; at the end of a command that needs no database, Django itself passes over it."""
-
-
 def problems(url: str | None) -> list[str]:
     """Find what is wrong with DATABASE_URL; its text is never repeated, it may hold a password."""
     try:
         settings(url, default=Path("/"))
-    except DatabaseConfigurationError as exc:
+    except ConfigurationError as exc:
         return list(exc.problems)
     return []
 
@@ -51,14 +47,25 @@ def settings(url: str | None, *, default: Path) -> dict[str, Any]:
         return _sqlite(Path(found["NAME"]))
     if scheme == "sqlite" or not found.get("NAME"):
         raise _wrong(f"expected {EXPECTED}")
-    if find_spec("psycopg") is None:
-        raise _wrong("it names PostgreSQL, whose driver is missing: pip install 'psycopg[binary]'")
+    try:
+        import_module("psycopg")
+    except ImportError as exc:
+        raise _wrong("it names PostgreSQL, whose driver is missing: pip install 'psycopg[binary]'") from exc
     return {**found, "ENGINE": _POSTGRESQL, "CONN_HEALTH_CHECKS": True}
+
+
+def unusable(found: tuple[str, ...]) -> dict[str, Any]:
+    """Make settings of a database that nothing connects to: the first connection raises these problems.
+
+    Django asks for a database while it reads the models, whatever the command is, and commands that stop work
+    must run all the same.
+    """
+    return {"ENGINE": _SQLITE, "NAME": "unusable", "PROBLEMS": found}
 
 
 def _sqlite(path: Path) -> dict[str, Any]:
     return {"ENGINE": _SQLITE, "NAME": str(path), "OPTIONS": dict(_SQLITE_OPTIONS)}
 
 
-def _wrong(text: str) -> DatabaseConfigurationError:
-    return DatabaseConfigurationError(f"DATABASE_URL is set to a value that is not shown; {text}")
+def _wrong(text: str) -> ConfigurationError:
+    return ConfigurationError(f"DATABASE_URL is set to a value that is not shown; {text}")

@@ -1,4 +1,4 @@
-"""What Django's settings are made of where they depend on the environment; each asked for when needed."""
+"""What Django's settings are made of, where they depend on the environment."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TIMEOUT_SECONDS = 2
 
 
 def database(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Make DATABASES; `DatabaseConfigurationError`, which Django passes over at the end of a command."""
+    """Make DATABASES under any environment; what is wrong is said by the first connection."""
     try:
         url = conf.one("DATABASE_URL", environment)
         default = Path("/") if url else StateDirectory(conf.state_dir(environment)).db
+        return {"default": databases.settings(url, default=default)}
     except ConfigurationError as exc:
-        raise databases.DatabaseConfigurationError(*exc.problems) from exc
-    return {"default": databases.settings(url, default=default)}
+        return {"default": databases.unusable(exc.problems)}
 
 
 def cache(environment: Mapping[str, str]) -> dict[str, Any]:

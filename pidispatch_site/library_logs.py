@@ -38,5 +38,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         "django.server": {"handlers": [], "level": "WARNING", "propagate": True},
+        # Any stranger's request would write a traceback; the answer 400 says it all.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
     },
 }

@@ -51,7 +51,7 @@ _current = EventLog()
 
 def configure(log: EventLog) -> None:
     """Make `log` the one that `event` writes to; called once by an entrance."""
-    global _current  # noqa: PLW0603 - one log per process, like logging's root
+    global _current
     _current = log
 
 

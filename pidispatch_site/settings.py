@@ -21,7 +21,7 @@ PIDISPATCH: conf.Config = cast(conf.Config, SimpleLazyObject(lambda: conf.load(P
 
 DEBUG = False
 SECRET_KEY = SimpleLazyObject(lambda: lazy_settings.secret_key(PIDISPATCH_ENVIRONMENT))
-DATABASES = SimpleLazyObject(lambda: lazy_settings.database(PIDISPATCH_ENVIRONMENT))
+DATABASES = lazy_settings.database(PIDISPATCH_ENVIRONMENT)
 CACHES = SimpleLazyObject(lambda: lazy_settings.cache(PIDISPATCH_ENVIRONMENT))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -19,8 +19,9 @@ _BACKLOG = 128
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn has no types
     """gunicorn without its own command line, files and control socket; `run` ends the process."""
 
-    def __init__(self, listener: socket.socket, load: Callable[[], Any]) -> None:
-        self._listener = listener
+    def __init__(self, descriptor: int, load: Callable[[], Any]) -> None:
+        """Take over the descriptor of a listening socket."""
+        self._descriptor = descriptor
         self._load = load
         super().__init__()
 
@@ -28,7 +29,7 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn has no types
         """Set what differs from gunicorn's defaults."""
         known = {setting.name for setting in KNOWN_SETTINGS}
         wanted = {
-            "bind": f"fd://{self._listener.fileno()}",
+            "bind": f"fd://{self._descriptor}",
             "workers": 1,
             "worker_class": "gthread",
             "threads": THREADS,

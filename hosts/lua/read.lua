@@ -6,7 +6,8 @@ local answer = {string.format('%.0f', now)}
 for i = 1, #KEYS do
   local row = {holds(KEYS[i], now) and 1 or 0}
   for _, value in ipairs({'by', 'reason', 'since', 'until'}) do
-    table.insert(row, redis.call('HGET', KEYS[i], value) or '')
+    local text = redis.pcall('HGET', KEYS[i], value)
+    table.insert(row, type(text) == 'string' and text or '')
   end
   table.insert(answer, row)
 end

@@ -1,6 +1,7 @@
-"""Django's SQLite backend, which makes the private directory of a new database file by itself.
+"""Django's SQLite backend, with two things that can only be done when a connection is really wanted.
 
-Without it the first command on a fresh machine would say "unable to open database file".
+It makes the private directory of a new database file, without which the first command on a fresh machine says
+"unable to open database file"; and it says what is wrong with a database that is not usable.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
+from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.places import make_private
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """As Django's; the directory is made when a connection is opened, never by reading the settings."""
+    """As Django's, for what `databases` makes settings of."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Open a connection; `OperationalError` of ours when the directory cannot be made."""
+        """Open a connection; `ConfigurationError` or `OperationalError` of ours when there can be none."""
+        found = self.settings_dict.get("PROBLEMS")
+        if found:
+            raise ConfigurationError(*found)
         path = Path(str(conn_params["database"]))
         if path.is_absolute() and not path.parent.exists():
             make_private(path.parent)

@@ -6,15 +6,16 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.core.management.base import BaseCommand
 
 from pidispatch_site import conf, embedded
-from pidispatch_site.command import OperatorCommand
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
 
 
-class Command(OperatorCommand):
+class Command(BaseCommand):
     help = "Show or stop the Valkey server that this product runs when VALKEY_URL=embedded."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", choices=["status", "stop"])

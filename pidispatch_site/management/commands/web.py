@@ -6,17 +6,18 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.core.management.base import BaseCommand
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
 from pidispatch_site import schema, webserver
-from pidispatch_site.command import OperatorCommand
 from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.places import StateDirectory
 
 
-class Command(OperatorCommand):
+class Command(BaseCommand):
     help = "Serve the admin on this machine until it is interrupted."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--bind", default="127.0.0.1:8000", metavar="HOST:PORT")
@@ -44,4 +45,4 @@ class Command(OperatorCommand):
                 f"Admin: {address}/admin/  (a way in: manage.py loginlink --base-url {address})"
             )
             self.stdout.flush()
-            webserver.WebServer(listener, get_wsgi_application).run()
+            webserver.WebServer(listener.detach(), get_wsgi_application).run()
