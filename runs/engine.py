@@ -10,9 +10,11 @@ checked here first. Its filtered event stream stays empty, which only slows the 
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,7 @@ import docker
 import requests
 import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-from docker.transport import UnixHTTPAdapter
+from docker.transport.unixconn import UnixHTTPAdapter, UnixHTTPConnection, UnixHTTPConnectionPool
 from docker.utils import kwargs_from_env
 
 from runs import engineapi
@@ -69,15 +71,42 @@ _NO_CONNECTION = (
 _SILENCE = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError)
 
 
-class _OnePool(UnixHTTPAdapter):  # type: ignore[misc] # docker-py has no types
+class _Connection(UnixHTTPConnection):  # type: ignore[misc] # docker-py has no types
+    """Closes what could not connect; docker-py leaves that to the garbage collector."""
+
+    def connect(self) -> None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(self.timeout)
+            sock.connect(self.unix_socket)
+        except OSError:
+            sock.close()
+            raise
+        self.sock = sock
+
+
+class _Pool(UnixHTTPConnectionPool):  # type: ignore[misc]
+    def _new_conn(self) -> _Connection:
+        return _Connection(self.base_url, self.socket_path, self.timeout)
+
+
+class _OnePool(UnixHTTPAdapter):  # type: ignore[misc]
     """One pool of connections for all URLs.
 
     docker-py keeps one for each, so that no connection is ever used again while 25 lie idle, and closes the
     eldest even under a thread that is about to use it. urllib3's own pools are safe to share.
     """
 
-    def get_connection(self, url: str, proxies: Any = None) -> Any:
-        return super().get_connection("http+docker://localhost", proxies)
+    def __init__(self, socket_path: str, seconds: float) -> None:
+        super().__init__(f"http+unix://{socket_path}", seconds)
+        self._pool = _Pool("http+docker://localhost", socket_path, seconds, maxsize=_POOL)
+
+    def get_connection(self, url: str, proxies: Any = None) -> _Pool:
+        del url, proxies
+        return self._pool
+
+    def close(self) -> None:
+        self._pool.close()
 
 
 class Engine:
@@ -212,6 +241,21 @@ class Engine:
                     self._slow.disconnect_container_from_network(container, network, force=True)
             self._slow.remove_network(network)
 
+    def import_image(self, layer: bytes, reference: str, changes: Sequence[str]) -> None:
+        """Make an image of one tar and the instructions in `changes`; only the demo makes images."""
+        repository, _, tag = reference.partition(":")
+        with _demanding():
+            self._slow.import_image_from_data(layer, repository=repository, tag=tag, changes=list(changes))
+
+    def build_image(self, context: bytes, reference: str) -> None:
+        """Build a tar with a Dockerfile; the engine itself fetches a base that it does not have."""
+        with _demanding():
+            steps = self._slow.build(
+                fileobj=io.BytesIO(context), custom_context=True, tag=reference, rm=True, decode=True
+            )
+            if any("error" in step for step in steps):
+                raise EngineAnsweredError("image-build-failed")
+
     @property
     def _quick(self) -> docker.APIClient:
         return self._connected()[0]
@@ -266,8 +310,7 @@ def _client(address: Mapping[str, Any], *, version: str, seconds: float) -> dock
     client.trust_env = False
     adapter = client.get_adapter(client.base_url)
     if isinstance(adapter, UnixHTTPAdapter):
-        one = _OnePool(f"http+unix://{adapter.socket_path}", seconds, max_pool_size=_POOL)
-        client.mount("http+docker://", one)
+        client.mount("http+docker://", _OnePool(adapter.socket_path, seconds))
     return client
 
 
