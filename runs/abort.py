@@ -35,6 +35,10 @@ class Abort:
         """The first reason given; None while nobody asked."""
         return self._reason
 
+    def is_set(self) -> bool:
+        """Whether somebody asked."""
+        return self._flag.is_set()
+
     def set(self, reason: AbortReason) -> None:
         """Ask the run to stop; a later reason changes nothing."""
         with self._lock:

@@ -73,7 +73,7 @@ class Launcher:
 
         Returns when it is certain what happened. An abort is obeyed before create and before start.
         """
-        if abort.reason is not None:
+        if abort.is_set():
             return NotLaunched(aborted=True, asked=False)
         found = self._create(spec)
         if isinstance(found, NotLaunched):
@@ -81,7 +81,7 @@ class Launcher:
         on_created(found.id)
         if found.status != "created":
             return Launched(container_id=found.id)
-        if abort.reason is not None:
+        if abort.is_set():
             return NotLaunched(aborted=True, container_id=found.id, gone=self.remove(found.id))
         return self._start(spec, found.id)
 

@@ -67,7 +67,8 @@ class Reaper:
         except EngineSilentError as error:
             event("reaper_skipped", kind="containers", reason=error.token)
             return Reaped(enumerated=False)
-        removed, remaining = [], []
+        removed: list[Leftover] = []
+        remaining: list[Leftover] = []
         for facts in found:
             if self._is_left_over(facts.name, facts.labels, is_live):
                 left = _leftover(facts.name, facts.labels)
