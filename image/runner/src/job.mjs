@@ -89,6 +89,8 @@ function watchSpending({ report, stop, ending }, settings) {
       if (event === "command") this.commandFailure = { reason: "command-failed", error };
     },
     follow: (session) => session.subscribe((event) => {
+      // After a stop pi still opens a turn, and an extension may open more: none of them counts or asks the model.
+      if (stop.cause && event.type === "turn_start") return stop.now(stop.cause);
       if (turns.exceededBy(event)) return stop.now("turn-budget");
       if (event.type === "message_end" && event.message.role === "assistant") {
         watch.last = event.message;

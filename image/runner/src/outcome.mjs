@@ -1,7 +1,7 @@
 /** How a job ended, as exit code, reason token and message. Pure. */
 
-/** Status first, as pi writes what a provider answered: "401: {…}" or "401 {…}". */
-const REFUSED_CREDENTIAL = /^(?:401|403)(?::| |$)/;
+/** How pi writes a provider's status: "401: {…}", "401 {…}" or "Mistral API error (401): {…}", by the kind of API. */
+const REFUSED_CREDENTIAL = /^(?:(?:401|403)(?::| |$)|[\w .-]{1,64} API error \((?:401|403)\): )/;
 
 const BY_STOP_REASON = {
   stop: { code: 0, reason: "completed" },

@@ -14,8 +14,10 @@ const ADMIN_NAME = /^(?:.*__)?(?:pi[-_.]?dispatch|dispatch[-_.]?admin)(?:$|[-_.]
 
 /** A loaded DefaultResourceLoader; `report` hears of everything that was dropped, broken or shadowed. */
 export async function loadResources({ pi, settings, places, agentDir, settingsManager, prompts, report }) {
-  const staged = await stagedResources({ pi, settings, places, agentDir, settingsManager });
-  const overlayExtensions = settings.overlayExtensions ? present(join(places.overlay, "extensions")) : [];
+  const manager = new pi.DefaultPackageManager({ cwd: places.workspace, agentDir, settingsManager });
+  const staged = await resourcesOf(manager, settings.packages);
+  const hasOverlay = settings.overlayExtensions && existsSync(join(places.overlay, "extensions"));
+  const overlay = await resourcesOf(manager, hasOverlay ? [places.overlay] : []);
   const tiers = [join(places.workspace, ".pi"), join(places.overlay, "extensions"), ...settings.packages];
   const loader = new pi.DefaultResourceLoader({
     cwd: places.workspace,
@@ -23,7 +25,7 @@ export async function loadResources({ pi, settings, places, agentDir, settingsMa
     settingsManager,
     noSkills: true,
     noThemes: true,
-    additionalExtensionPaths: [...overlayExtensions, ...staged.extensions],
+    additionalExtensionPaths: [...overlay.extensions, ...staged.extensions],
     additionalSkillPaths: [...explicitSkills(places), ...staged.skills],
     additionalPromptTemplatePaths: [...present(join(places.overlay, "prompts")), ...staged.prompts],
     appendSystemPrompt: [], // given: no discovery; the texts go in below, where pi cannot take one for a path
@@ -52,12 +54,11 @@ function present(path) {
 }
 
 /**
- * What the staged packages hold, as files. A package folder given as an extension path would put its skills and
- * prompts before the repository's.
+ * What these folders hold, each laid out as a package, as files. Given to the loader as a folder, a package's skills
+ * and prompts would come before the repository's.
  */
-async function stagedResources({ pi, settings, places, agentDir, settingsManager }) {
-  const manager = new pi.DefaultPackageManager({ cwd: places.workspace, agentDir, settingsManager });
-  const found = await manager.resolveExtensionSources(settings.packages, { temporary: true });
+async function resourcesOf(manager, folders) {
+  const found = await manager.resolveExtensionSources(folders, { temporary: true });
   const paths = (resources) => resources.filter((one) => one.enabled).map((one) => one.path);
   return { extensions: paths(found.extensions), skills: paths(found.skills), prompts: paths(found.prompts) };
 }
