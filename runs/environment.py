@@ -22,12 +22,9 @@ TOKEN_NAMES: Mapping[str, tuple[str, ...]] = {
     "azure": ("AZURE_DEVOPS_EXT_PAT", "SYSTEM_ACCESSTOKEN"),
 }
 
-#: What this map writes itself beyond `SET_BY_WORKER`.
-_BROWSER_NAMES = frozenset({"PLAYWRIGHT_BROWSERS_PATH", "PLAYWRIGHT_MCP_BROWSER", "PLAYWRIGHT_MCP_SANDBOX"})
-
 #: Names that are never taken from the worker's environment, whoever asks: secrets that no job may see, and
 #: what the map writes itself, where another value would change what a job may do.
-REFUSED_NAMES = WORKER_ONLY | MINTED | SET_BY_WORKER | _BROWSER_NAMES
+REFUSED_NAMES = WORKER_ONLY | MINTED | SET_BY_WORKER
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

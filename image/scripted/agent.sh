@@ -12,19 +12,26 @@ job=${PI_DISPATCH_JOB:-/job}
 workspace=${PI_DISPATCH_WORKSPACE:-/workspace}
 id=$(printf '%s' "${PI_JOB_ID:-}" | tr -cd 'A-Za-z0-9._-')
 turns=0
+sleeper=
 
 # say EVENT [MORE]: one JSON object, a newline on both sides. MORE is this script's own, never taken from input.
 say() { printf '\n{"event":"%s","jobId":"%s"%s}\n' "$1" "$id" "${2:-}"; }
 
 finish() {
   trap '' TERM INT
+  [ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null
   say exit ",\"code\":$1,\"reason\":\"$2\",\"turns\":$turns,\"tokens\":{\"input\":0,\"output\":0,\"total\":0,\"cost\":0}"
   exit "$1"
 }
 trap 'finish 2 aborted' TERM INT
 
 # A foreground sleep would hold the trap back until it is over.
-breathe() { sleep 1 & wait $!; }
+breathe() {
+  sleep 1 >/dev/null 2>&1 &
+  sleeper=$!
+  wait "$sleeper"
+  sleeper=
+}
 
 deadline=$(printf '%s' "${PI_JOB_DEADLINE:-}" | tr -cd 0-9)
 if [ -n "$deadline" ] && [ "$(date +%s)" -ge "$deadline" ]; then finish 2 deadline; fi

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from pidispatch_site.errors import ConfigurationError
+from pidispatch_site.known_names import MINTED
 from runs import environment
 from runs.request import JobUser
 from tests.runs.test_container import DEADLINE, REQUEST
@@ -46,6 +47,20 @@ def test_a_feature_adds_its_variable_and_nothing_else(change, adds):
     assert built(**change) == {**built(), **adds}
 
 
+def test_every_name_that_is_written_here_is_one_that_nobody_may_forward():
+    everything = built(
+        max_tokens=1,
+        flow="f",
+        command="c",
+        global_allow_extensions=False,
+        user=JobUser(501, 20),
+        credentials={},
+    )
+
+    assert len(everything) == 14
+    assert [name for name in everything if environment.may_enter(name)] == []
+
+
 def test_the_deadline_is_in_whole_seconds_rounded_up():
     assert built(deadline=DEADLINE + timedelta(milliseconds=1))["PI_JOB_DEADLINE"] == "1785587401"
 
@@ -54,6 +69,7 @@ def test_the_deadline_is_in_whole_seconds_rounded_up():
 def test_no_kind_of_job_sees_the_token_of_any_forge(kind: str):
     every_token = {name for names in environment.TOKEN_NAMES.values() for name in names}
 
+    assert every_token == MINTED
     assert len(every_token) == 8
     assert not every_token & built(kind=kind).keys()
 

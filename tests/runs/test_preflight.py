@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from runs.outcome import InfraFault, Reason, Refusal
-from runs.preflight import GATES, Needs, check_image
+from runs.preflight import GATES, Needs, check_image, judge_image
 from runs.protocols import EngineSilentError, ImageFacts
 
 FULL = ImageFacts(
@@ -121,6 +121,14 @@ def test_an_image_that_would_run_as_root_is_refused_unless_we_pass_a_user(user: 
 
     assert (check(image, LOCAL) != image) == refused
     assert check(image, replace(LOCAL, any_uid=True)) == image
+
+
+def test_while_the_jobs_user_is_not_known_the_images_own_is_not_judged():
+    image = replace(BARE, user="")
+    unknown = replace(LOCAL, any_uid=None)
+
+    assert check(image, unknown) == image
+    assert judge_image(image, LOCAL) == Refusal(Reason.JOB_USER_UNMAPPABLE, "image-user-is-root")
 
 
 def test_nothing_is_remembered_between_two_looks():

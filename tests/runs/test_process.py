@@ -17,10 +17,15 @@ import pytest
 
 from pidispatch_site import log
 from runs import exitline, labels
+from runs.abort import Abort, AbortReason
 from runs.container import ContainerSpec, Mount
+from runs.exits import classify
+from runs.outcome import Outcome, Reason, Verdict
 from runs.process import ProcessBackend
 from runs.processfiles import ProcessFiles
 from runs.protocols import Backend, EngineAnsweredError, EngineNotFoundError
+from runs.runner import Runner
+from runs.watcher import Watcher
 
 ROOT = Path(__file__).parents[2]
 POINTER = "The context of this job (what started it, on which folder and commit) is in /job/event.json."
@@ -410,6 +415,34 @@ def test_what_a_kill_left_half_made_is_swept_later(state_dir: Path):
     assert list(ProcessFiles(folder).all()) == []
 
     assert {path.name for path in folder.iterdir()} == {".coming-c", "pi-job-broken"}
+
+
+@pytest.mark.parametrize(
+    ("script", "abort", "verdict"),
+    [
+        pytest.param("exit 0", None, Verdict(outcome=Outcome.COMPLETED), id="done"),
+        pytest.param("exit 1", None, Verdict(outcome=Outcome.FAILED, retry=True), id="infra"),
+        pytest.param(
+            "sleep 30",
+            AbortReason.OPERATOR_CANCEL,
+            Verdict(outcome=Outcome.POLICY, reason=Reason.OPERATOR_CANCEL),
+            id="cancelled",
+        ),
+    ],
+)
+def test_the_runner_runs_it_like_a_container(backend_of, spec, written, tmp_path, script, abort, verdict):
+    backend = backend_of(written(f"touch begun; {script}"))
+    watcher = Watcher(backend, labels={labels.BOOT: "h-1"})
+    asked = Abort()
+    if abort is not None:
+        threading.Thread(target=lambda: (until((tmp_path / "shop/begun").exists), asked.set(abort))).start()
+
+    result = Runner(backend, watcher).run(spec, abort=asked)
+
+    watcher.close()
+    assert classify(result, exitline.read(result.tail)) == verdict
+    assert result.gone
+    assert backend.listing({}) == []
 
 
 def test_many_at_once_do_not_mix(backend_of, spec, written):
