@@ -1,7 +1,7 @@
 """Finding jobs whose owner is gone: what it had in hand goes back, what it had started fails, recorded.
 
 Owners are judged by their beats alone (contracts 3). A process judges a peer only after it has itself
-watched, without an interruption, for as long as the silence that it judges: after an outage every beat is old.
+watched, uninterrupted, for as long as the silence that it judges: after an outage every beat is old.
 """
 
 from __future__ import annotations

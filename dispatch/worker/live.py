@@ -1,23 +1,27 @@
-"""The attempts this process has in hand, seen by its other threads: to abort them, to count them, to spare them."""
+"""The attempts this process has in hand, as its other threads see them: to abort, to beat for, to spare."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from runs.abort import Abort
+from dispatch.queue.popper import Claimed
+from runs.abort import Abort, AbortReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class LiveAttempt:
-    """One attempt: the pop's token, the container name that it has or will have, and its abort flag."""
+    """One attempt: what was claimed, the container name that it has or will have, and its abort flag.
 
-    token: str
-    queue: str
+    `has_begun` is set by the attempt's own thread right after its job became started.
+    """
+
+    claimed: Claimed
     container: str
-    abort: Abort
+    abort: Abort = field(default_factory=Abort)
+    has_begun: bool = False
 
 
 class LiveAttempts:
@@ -26,13 +30,14 @@ class LiveAttempts:
     def __init__(self) -> None:
         self._by_token: dict[str, LiveAttempt] = {}
         self._lock = threading.Lock()
-        self._stopping: str | None = None
+        self._stopping: AbortReason | None = None
 
     @contextmanager
     def holding(self, attempt: LiveAttempt) -> Iterator[None]:
-        """List the attempt for as long as its thread has it; one that comes during a shutdown is aborted at once."""
+        """List the attempt while its thread has it; one that comes during a shutdown is aborted at once."""
+        token = attempt.claimed.token
         with self._lock:
-            self._by_token[attempt.token] = attempt
+            self._by_token[token] = attempt
             stopping = self._stopping
         if stopping:
             attempt.abort.set(stopping)
@@ -40,26 +45,32 @@ class LiveAttempts:
             yield
         finally:
             with self._lock:
-                del self._by_token[attempt.token]
+                del self._by_token[token]
 
-    def abort_all(self, reason: str) -> int:
+    def abort_all(self, reason: AbortReason) -> int:
         """Set every abort flag, of the attempts to come too, and say how many there were."""
         with self._lock:
             self._stopping = reason
-            attempts = list(self._by_token.values())
+        attempts = self._all()
         for attempt in attempts:
             attempt.abort.set(reason)
         return len(attempts)
 
     def tokens(self, queue: str) -> frozenset[str]:
-        """Tokens in hand of one queue."""
-        with self._lock:
-            return frozenset(one.token for one in self._by_token.values() if one.queue == queue)
+        """Tokens in hand of one queue, begun or not."""
+        return frozenset(one.claimed.token for one in self._all() if one.claimed.queue == queue)
+
+    def begun(self) -> tuple[Claimed, ...]:
+        """List the jobs that this process has started and not ended."""
+        return tuple(one.claimed for one in self._all() if one.has_begun)
 
     def has_container(self, name: str) -> bool:
         """Whether a live attempt owns the container of this name."""
+        return any(one.container == name for one in self._all())
+
+    def _all(self) -> list[LiveAttempt]:
         with self._lock:
-            return any(one.container == name for one in self._by_token.values())
+            return list(self._by_token.values())
 
     def __len__(self) -> int:
         with self._lock:

@@ -11,9 +11,11 @@ from dispatch.queue.timings import Timings as QueueTimings
 class WorkerTimings:
     """Seconds throughout.
 
-    `job_limit`: a container's wall clock (Q 3.2). `deadline_slack`: how much later the container's own deadline
-    is, so that the worker's limit normally comes first. `scope_recheck`: the wake time of a job whose folder is
-    busy; freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
+    `job_limit`: wall clock of a container (Q 3.2). `deadline_slack`: its own deadline is later by this, so
+    that the worker's limit normally comes first. `scope_recheck`: the wake time of a job whose folder is busy;
+    freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
+    `shutdown_patience`: how long attempts may take to settle; together with `thread_patience` it stays within
+    the 15 s that a service manager is promised.
     """
 
     job_limit: float = 1800
@@ -25,7 +27,8 @@ class WorkerTimings:
     promote_every: float = 1
     sweep_every: float = 5
     reap_every: float = 60
-    record_retry: float = 5
+    record_every: float = 5
     valkey_retry_max: float = 2
     shutdown_patience: float = 12
+    thread_patience: float = 3
     queue: QueueTimings = field(default_factory=QueueTimings)

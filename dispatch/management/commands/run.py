@@ -1,0 +1,98 @@
+"""`manage.py run`: put one job on a local folder into the queue."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from dispatch.console.follow import EXIT_CODES, follow
+from dispatch.console.server import Server, reached
+from dispatch.ids import local_id
+from dispatch.jobs import JobData, local_job
+from dispatch.queue.producer import LOCAL, Exists, Producer
+from hosts.names import SHARED_QUEUE
+from pidispatch_site import clients
+from pidispatch_site.conf import Config
+from pidispatch_site.errors import OperationalError
+from pidispatch_site.places import StateDirectory
+from runs.workspace.folder import CheckedFolder, check_folder, require_clean
+from runs.workspace.git import Git
+from runs.workspace.jobuser import Account
+
+
+class Command(BaseCommand):
+    help = "Enqueue one agent job on the git working tree FOLDER and print its id."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", metavar="FOLDER", help="the working tree that the agent edits in place")
+        parser.add_argument("--task", help="what is to be done")
+        entry = parser.add_mutually_exclusive_group()
+        entry.add_argument("--flow", help="the skill .pi/skills/FLOW of the repository to use")
+        entry.add_argument("--command", help="a slash command with its arguments, instead of a task")
+        parser.add_argument("--provider", help="default: PI_PROVIDER")
+        parser.add_argument("--model", help="default: PI_MODEL")
+        parser.add_argument("--max-turns", type=int, help="default: PI_MAX_TURNS")
+        parser.add_argument("--image", help="default: PI_JOB_IMAGE")
+        parser.add_argument(
+            "--force", action="store_true", help="also with uncommitted changes in the folder"
+        )
+        parser.add_argument(
+            "--wait",
+            action="store_true",
+            help="follow to the end; exit 0 completed, 1 failed, 2 refused or stopped",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        config: Config = settings.PIDISPATCH
+        account, git = Account(os.getuid(), os.getgid()), Git()
+        folder = check_folder(options["folder"], account=account, git=git, base=Path.cwd())
+        job = _job(folder, options)
+        if not options["force"]:
+            require_clean(folder, account=account, git=git)
+        for note in folder.notes:
+            self.stderr.write(note)
+        job_id = local_id(
+            str(folder.path), flow=job.flow, command=job.command, task=job.task, now=datetime.now(UTC)
+        )
+        url = clients.resolve(config.valkey_url, StateDirectory(config.state_dir), start=True)
+        with reached(url) as server:
+            line = _enqueue(server, job_id, job, folder)
+            self.stdout.write(line)
+            if options["wait"]:
+                ending = follow(server.client, config.logs_dir, job_id, say=self.stderr.write)
+                self.stderr.write(f"{ending.outcome.value}{f' ({ending.reason})' if ending.reason else ''}")
+                sys.exit(EXIT_CODES[ending.outcome])
+
+
+def _job(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
+    return local_job(
+        str(folder.path),
+        task=options["task"],
+        flow=options["flow"],
+        command=options["command"],
+        provider=options["provider"],
+        model=options["model"],
+        max_turns=options["max_turns"],
+        image=options["image"],
+    )
+
+
+def _enqueue(server: Server, job_id: str, job: JobData, folder: CheckedFolder) -> str:
+    """Enqueue it; the line to print, `OperationalError` when the id stands where it will not run again."""
+    found = Producer(server.client).enqueue(
+        SHARED_QUEUE, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash
+    )
+    if not isinstance(found, Exists):
+        return job_id
+    line = f"exists {job_id} {found.state}"
+    if found.state.is_waiting and found.queue == SHARED_QUEUE:
+        return line
+    raise OperationalError(f"{line}, on queue {found.queue}")

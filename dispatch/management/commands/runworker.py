@@ -1,0 +1,62 @@
+"""`manage.py runworker`: the one worker of this host, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from dispatch.queue.owner import Owner
+from dispatch.worker.build import Edges, build
+from dispatch.worker.worker import Worker
+from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
+from pidispatch_site import clients, log, schema
+from pidispatch_site.conf import Config
+from pidispatch_site.errors import ConfigurationError
+from runs.backends import make_backend
+from runs.workspace.jobuser import Account
+
+
+class Command(BaseCommand):
+    help = "Run this host's worker: take jobs, run each in one container, record what it did."
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        config: Config = settings.PIDISPATCH
+        _require_closed_questions(config)
+        state = StateDirectory(config.state_dir)
+        log.configure(log.EventLog(host=config.worker_name, plain=sys.stdout.isatty()))
+        for warning in config.warnings:
+            log.event("configuration_warning", variable=warning.name, detail=warning.kind.value)
+        with WorkerLock(config.state_dir):
+            schema.migrate_if_needed(state)
+            url = clients.resolve(config.valkey_url, state, start=True)
+            this_host = host_id(config.state_dir)
+            owner = Owner(boot=new_boot(this_host), host_id=this_host, host=config.worker_name)
+            edges = Edges(backend=make_backend(config), account=Account(os.getuid(), os.getgid()))
+            worker = build(config, owner, url, edges)
+            _stop_on_signals(worker)
+            worker.run()
+
+
+def _require_closed_questions(config: Config) -> None:
+    if config.egress:
+        raise ConfigurationError(
+            "PI_EGRESS is on, and this version cannot restrict the network of a job yet."
+            " Set PI_EGRESS=0 to say that jobs may reach the whole network."
+        )
+
+
+def _stop_on_signals(worker: Worker) -> None:
+    # A handler only sets an event: a signal may land between any two lines.
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        worker.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)

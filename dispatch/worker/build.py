@@ -1,0 +1,185 @@
+"""Makes a worker from a configuration: every part created here, from values, and passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from dispatch.effective import JobDefaults
+from dispatch.gates.scopes import ScopeSlots
+from dispatch.jobs import JobData, encode
+from dispatch.money.ledger import Ledger
+from dispatch.money.windows import Caps
+from dispatch.queue.delays import Delays, no_delay
+from dispatch.queue.owner import Owner
+from dispatch.queue.popper import Popper
+from dispatch.queue.promote import Promoter
+from dispatch.queue.sweep import Lost, Sweeper
+from dispatch.queue.takers import Beats
+from dispatch.queue.transitions import Transitions
+from dispatch.queue.waiters import Waiters
+from dispatch.worker.announcement import announce
+from dispatch.worker.host import Host, JobPlaces, Runs, Work
+from dispatch.worker.live import LiveAttempts
+from dispatch.worker.outage import Outage
+from dispatch.worker.reaping import Reaping
+from dispatch.worker.slots import Slots
+from dispatch.worker.timings import WorkerTimings
+from dispatch.worker.worker import Bells, Parts, Worker
+from hosts.names import SHARED_QUEUE
+from pidispatch_site import clients
+from pidispatch_site.conf import Config
+from runs import labels, provider, retention
+from runs.environment import forwarded
+from runs.files import RecordFiles
+from runs.outcome import Reason, Refusal
+from runs.protocols import Backend
+from runs.reaper import Reaper
+from runs.recorder import Recorder
+from runs.recording import Timing, abandoned, facts_of
+from runs.runner import Runner
+from runs.watcher import Watcher
+from runs.workspace import local
+from runs.workspace.git import Git
+from runs.workspace.jobuser import Account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """What tests and benchmarks replace: the backend, the way to run and to prepare, clocks, delay points."""
+
+    backend: Backend
+    runs: Runs | None = None
+    prepare: Callable[[local.LocalJob], local.Prepared | Refusal] | None = None
+    account: Account
+    timings: WorkerTimings = field(default_factory=WorkerTimings)
+    delays: Delays = no_delay
+
+
+def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
+    """Make the worker of this host; nothing is contacted yet. `url` is the resolved address of Valkey."""
+    timings = edges.timings
+    bells, live, scopes = Bells(), LiveAttempts(), ScopeSlots()
+    client = clients.queue_client(url)
+    files = RecordFiles(config.logs_dir)
+    recorder = Recorder(client, owner.host_id, files)
+    sweeper = Sweeper(
+        client, owner, in_hand=live.tokens, record=_record_of_lost, timings=timings.queue, delays=edges.delays
+    )
+    outage = Outage(sweeper.interrupted)
+    reaping = Reaping(
+        Reaper(edges.backend, host_id=owner.host_id, boot=owner.boot),
+        live=live,
+        scopes=scopes,
+        jobs_dir=config.jobs_dir,
+        boot=owner.boot,
+    )
+    queues = (SHARED_QUEUE,)
+    host = Host(
+        owner=owner,
+        queues=queues,
+        defaults=_defaults(config),
+        caps=Caps(day=config.daily_cap),
+        forwarded=forwarded(config.forward_env, config.environment),
+        places=JobPlaces(
+            global_pi_dir=config.global_pi_dir,
+            global_allow_extensions=config.global_allow_extensions,
+            raw_log_of=files.log_path if config.capture_job_logs else _no_raw_log,
+        ),
+        work=_work(config, owner, edges, reaping),
+        client=client,
+        transitions=Transitions(client=client, owner=owner, timings=timings.queue, delays=edges.delays),
+        ledger=Ledger(client),
+        waiters=Waiters(client),
+        slots=Slots(config.concurrency),
+        scopes=scopes,
+        live=live,
+        timings=timings,
+        record_pushed=recorder.wake,
+        job_woken=lambda: bells.promote(),
+        valkey_faulted=outage.faulted,
+        delays=edges.delays,
+    )
+    parts = Parts(
+        reaping=reaping,
+        beats=Beats(client, owner, queues, timings=timings.queue),
+        sweeper=sweeper,
+        promoter=Promoter(client, timings=timings.queue),
+        recorder=recorder,
+        poppers=tuple(
+            Popper(
+                clients.popper_client(url, pop_seconds=timings.pop_block), owner, queue, delays=edges.delays
+            )
+            for queue in queues
+        ),
+        outage=outage,
+        retention=partial(_retain, config, files),
+        started=partial(announce, config, host, edges.backend, url),
+    )
+    return Worker(host, parts, bells=bells)
+
+
+def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
+    watching = {labels.HOST: owner.host_id, labels.BOOT: owner.boot}
+    prepare = edges.prepare or partial(
+        local.prepare, jobs_dir=config.jobs_dir, boot=owner.boot, account=edges.account, git=Git()
+    )
+    return Work(
+        images=edges.backend,
+        credentials_of=partial(
+            provider.resolve,
+            environment=config.environment,
+            auth_from_pi=config.auth_from_pi,
+            agent_dir=config.coding_agent_dir,
+            global_pi_dir=config.global_pi_dir,
+            forward_env=config.forward_env,
+        ),
+        prepare=prepare,
+        cleanup=local.cleanup,
+        engine_is_clean=reaping.is_clean,
+        runs=edges.runs or Runner(edges.backend, Watcher(edges.backend, labels=watching)),
+    )
+
+
+def _defaults(config: Config) -> JobDefaults:
+    return JobDefaults(
+        provider=config.provider,
+        model=config.model,
+        image=config.job_image,
+        max_turns=config.max_turns,
+        max_tokens=config.max_tokens,
+    )
+
+
+def _no_raw_log(job_id: str) -> Path | None:
+    del job_id
+    return None
+
+
+def _record_of_lost(lost: Lost) -> bytes:
+    """Record a job whose worker vanished; a start that was reserved stays spent."""
+    facts = facts_of(
+        lost.job_id,
+        encode(lost.job)["data"] if isinstance(lost.job, JobData) else {},
+        queued_at=datetime.fromtimestamp(lost.first_queued_ms / 1000, UTC),
+        scope_hash=lost.scope,
+    )
+    started_ms = lost.started_ms
+    timing = Timing(
+        attempt=lost.attempt,
+        host=lost.host,
+        started_at=None if started_ms is None else datetime.fromtimestamp(started_ms / 1000, UTC),
+        ended_at=datetime.now(UTC),
+    )
+    reserved = lost.cause is Reason.STALLED
+    return abandoned(facts, timing, lost.cause, budget_reserved=reserved, earlier=lost.attempt_log).to_bytes()
+
+
+def _retain(config: Config, files: RecordFiles) -> None:
+    now = datetime.now(UTC)
+    files.sweep()
+    retention.reap_logs(files.folder, days=config.log_retention_days, now=now)
+    retention.prune_rows(days=config.run_retention_days, now=now)

@@ -1,0 +1,107 @@
+"""What an attempt may use of its host: one object per worker process, made in `dispatch.worker.build`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from dispatch.effective import JobDefaults
+from dispatch.gates.scopes import ScopeSlots
+from dispatch.money.windows import Caps
+from dispatch.queue.delays import Delays, no_delay
+from dispatch.queue.owner import Owner
+from dispatch.queue.transitions import Transitions
+from dispatch.worker.live import LiveAttempts
+from dispatch.worker.slots import Slots
+from dispatch.worker.timings import WorkerTimings
+from runs.abort import Abort
+from runs.container import ContainerSpec
+from runs.outcome import Refusal
+from runs.preflight import Images
+from runs.provider import Credentials
+from runs.result import RunResult
+from runs.workspace.local import LocalJob, Prepared
+
+if TYPE_CHECKING:
+    import redis
+
+    from dispatch.money.ledger import Ledger
+    from dispatch.queue.waiters import Waiters
+
+
+class Runs(Protocol):
+    """What runs a container: `runs.runner.Runner`, or the benchmarks' that runs nothing."""
+
+    def run(
+        self,
+        spec: ContainerSpec,
+        *,
+        abort: Abort,
+        time_limit: timedelta,
+        raw_log: Path | None,
+        on_gone: Callable[[str], None],
+    ) -> RunResult:
+        """Run it to its end; see `runs.runner.Runner.run`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlaces:
+    """Where inputs come from and raw output goes; `raw_log_of` answers None while capture is off."""
+
+    global_pi_dir: Path | None
+    global_allow_extensions: bool
+    raw_log_of: Callable[[str], Path | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The edges to execution, each one call: what the ladder asks of `runs` and what runs the container.
+
+    `engine_is_clean` answers whether this boot has listed the engine's containers and removed what older
+    boots left; it tries again when it has not.
+    """
+
+    images: Images
+    credentials_of: Callable[[str], Credentials | Refusal]
+    prepare: Callable[[LocalJob], Prepared | Refusal]
+    cleanup: Callable[[Prepared], None]
+    engine_is_clean: Callable[[], bool]
+    runs: Runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One worker process: who it is, what it may spend and hold, and its way to the queue and to `runs`.
+
+    `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting for Valkey.
+    `record_pushed` and `job_woken` ring for the threads that write records and promote; `valkey_faulted`
+    hears of each fault.
+    """
+
+    owner: Owner
+    queues: tuple[str, ...]
+    defaults: JobDefaults
+    caps: Caps
+    forwarded: dict[str, str] = field(repr=False)
+    places: JobPlaces
+    work: Work
+    client: redis.Redis
+    transitions: Transitions
+    ledger: Ledger
+    waiters: Waiters
+    slots: Slots
+    scopes: ScopeSlots = field(default_factory=ScopeSlots)
+    live: LiveAttempts = field(default_factory=LiveAttempts)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    out_of_patience: threading.Event = field(default_factory=threading.Event)
+    timings: WorkerTimings = field(default_factory=WorkerTimings)
+    record_pushed: Callable[[], None]
+    job_woken: Callable[[], None]
+    valkey_faulted: Callable[[Exception], None]
+    delays: Delays = no_delay
+    utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)

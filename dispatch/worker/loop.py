@@ -1,0 +1,107 @@
+"""The pop loop of one queue: a slot, then a job, then a thread for it.
+
+A slot is taken first and the pop does not wait; only an empty queue is waited on, without a slot, so that an
+idle queue never starves another. What comes out without a slot goes back to the front.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from dispatch.queue.popper import Claimed, Dropped, Empty, Paused, Popper
+from dispatch.worker.attempt import attempt
+from dispatch.worker.host import Host
+from dispatch.worker.patience import patiently
+from pidispatch_site import log
+from pidispatch_site.clients import VALKEY_FAULTS
+
+_SLOT_LOOK_SECONDS = 1.0
+
+
+class PopLoop:
+    """Feeds the host with the jobs of one queue, until the host is stopping."""
+
+    def __init__(
+        self, host: Host, popper: Popper, *, work: Callable[[Host, Claimed], None] = attempt
+    ) -> None:
+        self._host = host
+        self._popper = popper
+        self._work = work
+
+    def step(self) -> None:
+        """Take one job and start it, or wait a moment for one; a fault of Valkey goes through."""
+        host = self._host
+        if not host.slots.wait_free(_SLOT_LOOK_SECONDS) or not host.slots.try_take():
+            return
+        started = False
+        try:
+            popped = self._popper.pop()
+            started = isinstance(popped, Claimed) and self._start(popped)
+        finally:
+            if not started:
+                host.slots.give_back()
+        match popped:
+            case Paused():
+                host.stopping.wait(host.timings.pause_recheck)
+            case Dropped(rq_id=rq_id):
+                log.event("job_dropped", jobId=rq_id)
+            case Empty():
+                self._wait()
+            case Claimed():
+                pass
+
+    def _wait(self) -> None:
+        host = self._host
+        popped = self._popper.wait(host.timings.pop_block)
+        match popped:
+            case Claimed():
+                if host.stopping.is_set() or not host.slots.try_take():
+                    self._give_back(popped)
+                elif not self._start(popped):
+                    host.slots.give_back()
+            case Paused():
+                host.stopping.wait(host.timings.pause_recheck)
+            case Dropped(rq_id=rq_id):
+                log.event("job_dropped", jobId=rq_id)
+            case Empty():
+                pass
+
+    def _start(self, claimed: Claimed) -> bool:
+        """Hand job and slot to a thread; False, with the job back in the queue, when none can be had."""
+        thread = threading.Thread(
+            target=self._run, args=(claimed,), name=f"attempt {claimed.rq_id}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.event("attempt_thread_refused", jobId=claimed.job_id, error=type(error).__name__)
+            self._give_back(claimed)
+            return False
+        return True
+
+    def _run(self, claimed: Claimed) -> None:
+        try:
+            self._work(self._host, claimed)
+        finally:
+            self._host.slots.give_back()
+
+    def _give_back(self, claimed: Claimed) -> None:
+        patiently(self._host, lambda: self._host.transitions.give_back(claimed))
+
+
+def pop_until_stopped(host: Host, loop: PopLoop) -> None:
+    """Repeat the loop's step; through an outage less often, saying so once. A thread's body."""
+    faults = 0
+    while not host.stopping.is_set():
+        try:
+            loop.step()
+        except VALKEY_FAULTS as fault:
+            host.valkey_faulted(fault)
+            faults += 1
+            host.stopping.wait(min(host.timings.valkey_retry_max, 0.05 * 2 ** min(faults, 10)))
+        except Exception as error:  # noqa: BLE001 - a dead pop loop would look alive and take nothing
+            log.event("worker_thread_error", thread="pop", error=type(error).__name__)
+            host.stopping.wait(1)
+        else:
+            faults = 0

@@ -1,0 +1,72 @@
+"""The reaper in the worker's hands: once at boot before any container, then every minute."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dispatch.gates.scopes import ScopeSlots
+from dispatch.queue import containers
+from dispatch.worker.live import LiveAttempts
+from runs.reaper import Reaped, Reaper
+from runs.workspace.jobdir import sweep_older_boots
+
+if TYPE_CHECKING:
+    import redis
+
+
+class Reaping:
+    """Keeps the engine clean of what no live run claims, and folders busy for what could not be removed.
+
+    Until the engine has listed our containers once, `is_clean` is false and no container may be created.
+    """
+
+    def __init__(
+        self, reaper: Reaper, *, live: LiveAttempts, scopes: ScopeSlots, jobs_dir: Path, boot: str
+    ) -> None:
+        self._reaper = reaper
+        self._live = live
+        self._scopes = scopes
+        self._jobs_dir = jobs_dir
+        self._boot = boot
+        self._lock = threading.Lock()
+        self._enumerated = False
+        self._busy: frozenset[str] = frozenset()
+
+    def is_clean(self) -> bool:
+        """Whether the engine listed our containers since this boot; tries again when it has not."""
+        if not self._enumerated:
+            self.reap()
+        return self._enumerated
+
+    def reap(self) -> Reaped:
+        """Do one pass; never raises for faults of the engine."""
+        with self._lock:
+            reaped = self._reaper.reap(is_live=self._live.has_container)
+            if reaped.enumerated:
+                self._keep_busy(reaped.busy_scopes)
+                if not self._enumerated and not reaped.remaining:
+                    sweep_older_boots(self._jobs_dir, boot=self._boot)
+                self._enumerated = True
+            return reaped
+
+    def _keep_busy(self, scopes: frozenset[str]) -> None:
+        self._scopes.hold(scopes - self._busy)
+        self._scopes.release(self._busy - scopes)
+        self._busy = scopes
+
+
+def forget_gone(client: redis.Redis, host_id: str, reaped: Reaped, *, is_live: Callable[[str], bool]) -> int:
+    """Take containers off the host's list that its engine just showed to be gone; how many those were."""
+    if not reaped.enumerated:
+        return 0
+    standing = {left.name for left in reaped.remaining}
+    gone = [
+        one.name
+        for one in containers.begun(client, host_id)
+        if one.name not in standing and not is_live(one.name)
+    ]
+    containers.forget(client, host_id, gone)
+    return len(gone)

@@ -1,0 +1,122 @@
+"""From a paid attempt to a judged one: begin, the container, and what its last words say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dispatch.queue import containers
+from dispatch.queue.transitions import Step
+from dispatch.worker.context import Context
+from dispatch.worker.live import LiveAttempt
+from dispatch.worker.patience import patiently
+from pidispatch_site import log
+from runs import exitline
+from runs.container import ContainerSpec, build_spec
+from runs.exits import classify
+from runs.outcome import Verdict
+from runs.recording import Ran
+from runs.request import RunRequest
+from runs.result import RunResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotBegun:
+    """No container was asked for: a switch `held`, somebody else had the job (`lost`), or a shutdown."""
+
+    held: bool = False
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The attempt's container is over, or never came to be; `ran` is what the record takes from it."""
+
+    verdict: Verdict
+    ran: Ran
+
+
+def carry_out(context: Context, live: LiveAttempt, *, on_asking: Callable[[], None]) -> NotBegun | Ended:
+    """Begin the job and run its container to the end; `on_asking` is called right before create."""
+    host, claimed = context.host, context.claimed
+    limit = timedelta(seconds=host.timings.job_limit)
+    deadline = host.utc_now() + limit + timedelta(seconds=host.timings.deadline_slack)
+    request = _request(context, deadline)
+    spec = build_spec(request)
+    if context.abort.is_set():
+        return NotBegun()
+    deadline_ms = round(deadline.timestamp() * 1000)
+    step = patiently(
+        host, lambda: host.transitions.begin(claimed, container=spec.name, deadline_ms=deadline_ms)
+    )
+    if step is not Step.DONE:
+        if step is Step.LOST:
+            log.event("transition_lost", jobId=claimed.job_id, transition="begin")
+        return NotBegun(held=step is Step.HELD, lost=step is Step.LOST)
+    live.has_begun = True
+    log.event("job_started", jobId=claimed.job_id, attempt=claimed.attempt)
+    on_asking()
+    return _run(context, spec, limit)
+
+
+def _run(context: Context, spec: ContainerSpec, limit: timedelta) -> Ended:
+    host, job_id = context.host, context.claimed.job_id
+    result = host.work.runs.run(
+        spec,
+        abort=context.abort,
+        time_limit=limit,
+        raw_log=host.places.raw_log_of(job_id),
+        on_gone=lambda name: containers.forget(host.client, host.owner.host_id, [name]),
+    )
+    said = exitline.read(result.tail)
+    log.event(
+        "container_exit",
+        jobId=job_id,
+        exitCode=result.exit_code,
+        aborted=result.abort_reason is not None,
+        fault=result.fault,
+    )
+    return Ended(verdict=classify(result, said), ran=_ran(context, result, said))
+
+
+def _ran(context: Context, result: RunResult, said: exitline.ExitLine) -> Ran:
+    return Ran(
+        exit_code=result.exit_code,
+        turns=said.turns,
+        tokens=exitline.recorded_tokens(said.tokens),
+        usage=said.usage,
+        session=said.session,
+        image_digest=context.image.id if context.image else None,
+    )
+
+
+def _request(context: Context, deadline: datetime) -> RunRequest:
+    host, claimed, job, prepared = context.host, context.claimed, context.job, context.prepared
+    if prepared is None:
+        raise RuntimeError("a container is asked for after its workspace was prepared")
+    return RunRequest(
+        job_id=claimed.job_id,
+        attempt=claimed.attempt,
+        token=claimed.token,
+        boot=host.owner.boot,
+        host_id=host.owner.host_id,
+        kind=job.kind.value,
+        scope_hash=context.scope_hash,
+        image=context.effective.image,
+        provider=context.effective.provider,
+        model=context.effective.model,
+        max_turns=context.effective.max_turns,
+        max_tokens=context.effective.max_tokens,
+        flow=job.flow,
+        command=job.command,
+        job_dir=prepared.job_dir,
+        workspace=prepared.workspace,
+        outbox=prepared.outbox,
+        global_pi_dir=host.places.global_pi_dir,
+        global_allow_extensions=host.places.global_allow_extensions,
+        user=prepared.user,
+        # The order of E 1.3: what is forwarded comes after the provider's own.
+        credentials={**context.credentials.variables, **host.forwarded},
+        deadline=deadline,
+    )

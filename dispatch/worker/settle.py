@@ -1,0 +1,167 @@
+"""How an attempt leaves our hand: each way is one transition, repeated until Valkey answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from dispatch.jobs import JobData, encode
+from dispatch.queue.popper import Claimed
+from dispatch.queue.transitions import Step
+from dispatch.rungs import Defer
+from dispatch.worker.host import Host
+from dispatch.worker.patience import patiently
+from pidispatch_site import log
+from runs.outcome import Outcome, Reason, Refusal, Verdict
+from runs.record import Record
+from runs.recording import NOTHING_RAN, JobFacts, Ran, Timing, attempt_entry, ended, facts_of, refused
+
+#: The names of Q 14 where they do not follow from the reason.
+_REFUSAL_EVENTS: Mapping[Reason, str] = {
+    Reason.JOB_IMAGE_MISSING: "refused_image_missing",
+    Reason.JOB_IMAGE_FORGE_UNSUPPORTED: "refused_image_forge_unsupported",
+    Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED: "refused_image_replicas_unsupported",
+    Reason.JOB_IMAGE_COMMANDS_UNSUPPORTED: "refused_image_commands_unsupported",
+    Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED: "refused_image_any_uid_unsupported",
+    Reason.OVER_BUDGET: "over_budget",
+    Reason.SOFT_HOLD: "soft_hold",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the record may say of the job beyond its data: filled as far as the attempt came."""
+
+    started_at: datetime
+    provider: str | None = None
+    model: str | None = None
+    scope_hash: str | None = None
+
+
+class Settlement:
+    """The ways out for one claimed job. A lost transition is no error: it is logged, nothing else is done."""
+
+    def __init__(self, host: Host, claimed: Claimed) -> None:
+        self._host = host
+        self._claimed = claimed
+
+    def give_back(self, why: str) -> None:
+        """Put it back to the front of its queue: a pause, a drain, no slot, a shutdown."""
+        if self._take("give back", lambda: self._host.transitions.give_back(self._claimed)):
+            log.event("job_given_back", jobId=self._claimed.job_id, reason=why)
+
+    def put_off(self, defer: Defer) -> bool:
+        """Let it sleep; whether it does."""
+        claimed = self._claimed
+        until_ms = round(defer.until.timestamp() * 1000)
+        done = self._take(
+            "put off",
+            lambda: self._host.transitions.put_off(
+                claimed, until_ms=until_ms, reason=defer.reason, scope_hash=defer.scope_hash
+            ),
+        )
+        # A job that waits for the same thing again is no news.
+        if done and claimed.reason != defer.reason:
+            name = f"{defer.reason.replace('-', '_')}_deferred"
+            log.event(name, jobId=claimed.job_id, kind=self._kind(), delayMs=until_ms - claimed.now_ms)
+        return done
+
+    def refuse(self, refusal: Refusal, known: Known, **fields: Any) -> None:
+        """End it by policy: nothing ran and nothing was paid."""
+        reason = refusal.reason
+        line = refused(
+            self._facts(known), self._timing(known), reason, earlier=self._claimed.attempt_log
+        ).to_bytes()
+        transitions = self._host.transitions
+        if self._take("refuse", lambda: transitions.refuse(self._claimed, reason=reason.value, record=line)):
+            name = _REFUSAL_EVENTS.get(reason, f"refused_{reason.value.replace('-', '_')}")
+            log.event(name, jobId=self._claimed.job_id, detail=refusal.detail, **fields)
+            self._ended(Verdict(outcome=Outcome.POLICY, reason=reason))
+
+    def fail_or_repeat(
+        self, verdict: Verdict, known: Known, *, reserved: bool, ran: Ran = NOTHING_RAN
+    ) -> None:
+        """Settle an attempt that was judged: tried again while attempts remain and the verdict allows it."""
+        claimed, host = self._claimed, self._host
+        repeats = verdict.retry and claimed.attempt + 1 < claimed.attempts
+        record = ended(
+            self._facts(known),
+            self._timing(known),
+            verdict,
+            final=not repeats,
+            budget_reserved=reserved,
+            ran=ran,
+            earlier=claimed.attempt_log,
+        )
+        if self._take("again" if repeats else "end", self._leaving(repeats, verdict, record)):
+            if repeats:
+                host.record_pushed()
+                self._log_failure(verdict)
+            else:
+                self._ended(verdict)
+
+    def _leaving(self, repeats: bool, verdict: Verdict, record: Record) -> Callable[[], Step]:  # noqa: FBT001
+        claimed, transitions = self._claimed, self._host.transitions
+        line = record.to_bytes()
+        reason = verdict.reason.value if verdict.reason else None
+        if not repeats:
+            return lambda: transitions.end(claimed, outcome=verdict.outcome, reason=reason, record=line)
+        delay_ms = round(self._host.timings.backoff_base * 2**claimed.attempt * 1000)
+        entry = attempt_entry(record)
+        return lambda: transitions.again(claimed, delay_ms=delay_ms, record=line, log_entry=entry)
+
+    def _take(self, name: str, step: Callable[[], Step]) -> bool:
+        """Do a transition; whether it was ours to do."""
+        answer = patiently(self._host, step)
+        if answer is Step.DONE:
+            return True
+        log.event("transition_lost", jobId=self._claimed.job_id, transition=name)
+        return False
+
+    def _ended(self, verdict: Verdict) -> None:
+        self._host.record_pushed()
+        if verdict.outcome is Outcome.FAILED:
+            self._log_failure(verdict)
+            return
+        log.event(
+            "job_completed",
+            jobId=self._claimed.job_id,
+            outcome=verdict.outcome.value,
+            reason=verdict.reason.value if verdict.reason else None,
+        )
+
+    def _log_failure(self, verdict: Verdict) -> None:
+        log.event(
+            "job_failed",
+            jobId=self._claimed.job_id,
+            attempt=self._claimed.attempt,
+            reason=verdict.reason.value if verdict.reason else "infra",
+        )
+
+    def _facts(self, known: Known) -> JobFacts:
+        job = self._claimed.job
+        data = encode(job)["data"] if isinstance(job, JobData) else {}
+        return facts_of(
+            self._claimed.job_id,
+            data,
+            provider=known.provider,
+            model=known.model,
+            queued_at=datetime.fromtimestamp(self._claimed.first_queued_ms / 1000, UTC),
+            scope_hash=known.scope_hash,
+        )
+
+    def _timing(self, known: Known) -> Timing:
+        return Timing(
+            attempt=self._claimed.attempt,
+            host=self._host.owner.host,
+            started_at=known.started_at,
+            ended_at=self._host.utc_now(),
+        )
+
+    def _kind(self) -> str | None:
+        job = self._claimed.job
+        if not isinstance(job, JobData):
+            return None
+        return "forge" if job.kind.is_forge else "local"

@@ -1,0 +1,175 @@
+"""The frame of the per-host worker: boot order, threads, shutdown (Q 11). It decides nothing about a job."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import redis
+
+from dispatch.queue.popper import Popper
+from dispatch.queue.promote import Promoter
+from dispatch.queue.sweep import Sweeper, Swept
+from dispatch.queue.takers import Beats
+from dispatch.worker.daemon import Daemon
+from dispatch.worker.host import Host
+from dispatch.worker.loop import PopLoop, pop_until_stopped
+from dispatch.worker.outage import Outage
+from dispatch.worker.reaping import Reaping, forget_gone
+from pidispatch_site import log
+from pidispatch_site.clients import VALKEY_FAULTS
+from runs.abort import AbortReason
+from runs.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the frame keeps going; `retention` removes what is older than the operator keeps."""
+
+    reaping: Reaping
+    beats: Beats
+    sweeper: Sweeper
+    promoter: Promoter
+    recorder: Recorder
+    poppers: tuple[Popper, ...]
+    outage: Outage
+    retention: Callable[[], None]
+    started: Callable[[], None]
+
+
+class Bells:
+    """Wires the attempts' news to the threads that act on them; the frame fills it in once those exist."""
+
+    def __init__(self) -> None:
+        self.promote: Callable[[], None] = _silence
+
+
+def _silence() -> None:
+    """Ring nowhere."""
+
+
+class Worker:
+    """One worker process. The caller holds the host's worker lock for as long as this lives."""
+
+    def __init__(self, host: Host, parts: Parts, *, bells: Bells) -> None:
+        self._host = host
+        self._parts = parts
+        timings = host.timings
+        self._recorder_stops = threading.Event()
+        self._recorder = threading.Thread(target=self._record, name="recorder", daemon=True)
+        self._pops = [
+            threading.Thread(
+                target=pop_until_stopped, args=(host, PopLoop(host, popper)), name="pop", daemon=True
+            )
+            for popper in parts.poppers
+        ]
+        self._promoting = Daemon("promote", self._promote, every=timings.promote_every, outage=parts.outage)
+        self._daemons = (
+            Daemon("beat", self._beat, every=timings.queue.beat_every, outage=parts.outage),
+            self._promoting,
+            Daemon("sweep", self._sweep, every=timings.sweep_every, outage=parts.outage),
+            Daemon("reap", self._reap, every=timings.reap_every, outage=parts.outage),
+        )
+        bells.promote = self._promoting.wake
+
+    def run(self) -> None:
+        """Boot, serve until `host.stopping` is set, shut down."""
+        if self._boot():
+            self._host.stopping.wait()
+        self._shut_down()
+
+    def stop(self) -> None:
+        """Ask for the shutdown; safe from a signal handler."""
+        self._host.stopping.set()
+
+    def _boot(self) -> bool:
+        """Do what comes before the first pop, in this order; False when a stop was asked meanwhile."""
+        parts, host = self._parts, self._host
+        # Before anything is taken: a container of a killed worker must not meet the next job of its folder.
+        parts.reaping.reap()
+        parts.retention()
+        if not self._until_valkey_answers(self._enter_the_queue):
+            return False
+        self._recorder.start()
+        for daemon in self._daemons:
+            daemon.start()
+        for thread in self._pops:
+            thread.start()
+        parts.started()
+        return not host.stopping.is_set()
+
+    def _enter_the_queue(self) -> None:
+        self._parts.beats.register()
+        self._report(self._parts.sweeper.at_boot(self._host.queues))
+
+    def _until_valkey_answers(self, step: Callable[[], None]) -> bool:
+        """Do the first step on Valkey; when it is down say so once, wait, and go on when it comes."""
+        host, outage = self._host, self._parts.outage
+        while not host.stopping.is_set():
+            try:
+                step()
+            except VALKEY_FAULTS as fault:
+                outage.faulted(fault)
+                host.stopping.wait(host.timings.valkey_retry_max)
+            else:
+                outage.answered()
+                return True
+        return False
+
+    def _beat(self) -> None:
+        self._parts.beats.beat(self._host.live.begun())
+        self._parts.outage.answered()
+
+    def _promote(self) -> None:
+        self._parts.promoter.promote(self._host.queues)
+
+    def _sweep(self) -> None:
+        self._report(self._parts.sweeper.tick(self._host.queues))
+
+    def _report(self, swept: Swept) -> None:
+        for rq_id in swept.put_back:
+            log.event("job_put_back", jobId=rq_id)
+        for lost in swept.failed:
+            log.event("job_failed", jobId=lost.job_id, attempt=lost.attempt, reason=lost.cause.value)
+        if swept.failed:
+            self._host.record_pushed()
+
+    def _reap(self) -> None:
+        host = self._host
+        reaped = self._parts.reaping.reap()
+        forget_gone(host.client, host.owner.host_id, reaped, is_live=host.live.has_container)
+
+    def _record(self) -> None:
+        self._parts.recorder.run(self._recorder_stops, interval_seconds=self._host.timings.record_every)
+
+    def _shut_down(self) -> None:
+        """Stop what runs, let the attempts settle, write the last records, leave the lists."""
+        host, parts = self._host, self._parts
+        host.stopping.set()
+        deadline = time.monotonic() + host.timings.shutdown_patience
+        host.live.abort_all(AbortReason.SHUTDOWN)
+        if not host.slots.wait_idle(max(0.0, deadline - time.monotonic())):
+            log.event("shutdown_incomplete", jobs=host.slots.used)
+        host.out_of_patience.set()
+        for daemon in self._daemons:
+            daemon.stop()
+        self._recorder_stops.set()
+        parts.recorder.wake()
+        for daemon in self._daemons:
+            daemon.join(host.timings.thread_patience)
+        for thread in (*self._pops, self._recorder):
+            if thread.ident is not None:
+                thread.join(host.timings.thread_patience)
+        if host.slots.used == 0:
+            _leave(parts.beats)
+        log.event("worker_stopped", jobs=host.slots.used)
+
+
+def _leave(beats: Beats) -> None:
+    try:
+        beats.unregister()
+    except redis.exceptions.RedisError as error:
+        # Our rows in RQ's list end by themselves.
+        log.event("valkey_unreachable", error=type(error).__name__)
