@@ -88,9 +88,7 @@ def lines(content: bytes, *, source: str) -> tuple[dict[str, str], tuple[str, ..
             continue
         match = _match(line)
         if match is None:
-            problems.append(
-                f"{source}, line {number}: expected NAME=value (without spaces around =, without export)"
-            )
+            problems.append(f"{source}, line {number}: expected NAME=value, no spaces around =, no export")
             continue
         name, value = match.groups()
         values[name] = value
