@@ -12,7 +12,7 @@ class WorkerTimings:
     """Seconds throughout.
 
     `job_limit`: wall clock of a container (Q 3.2). `deadline_slack`: its own deadline is later by this, so
-    that the worker's limit normally comes first. `scope_recheck`: the wake time of a job whose folder is busy;
+    that the limit of the worker normally comes first. `scope_recheck`: when a job whose folder is busy wakes;
     freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
     `shutdown_patience`: how long attempts may take to settle; together with `thread_patience` it stays within
     the 15 s that a service manager is promised.

@@ -1,0 +1,68 @@
+"""A demo that was kept: what runs, and how it is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from dispatch.demo.stage import Stage, tear_down
+from pidispatch_site.errors import ConfigurationError, OperationalError
+
+_FILE = "kept.json"
+_END_SECONDS = 20
+
+
+def remember(stage: Stage, pids: Sequence[int]) -> None:
+    """Keep what `end` needs, beside everything else of the demo."""
+    kept = {"v": 1, "pids": list(pids), "environment": dict(stage.environment)}
+    (stage.folder / _FILE).write_text(json.dumps(kept))
+
+
+def web_address(stage: Stage) -> str:
+    """Read the admin's address off what the web process said."""
+    found = re.search(r"https?://\S+?(?=/admin/)", (stage.folder / "web.log").read_text(errors="replace"))
+    if found is None:
+        raise OperationalError("the admin did not say where it listens")
+    return found[0]
+
+
+def end(folder: str) -> str:
+    """End the processes of a kept demo and remove it; `ConfigurationError` for a folder that is none."""
+    path = Path(folder)
+    try:
+        kept = json.loads((path / _FILE).read_text())
+        pids, environment = [int(pid) for pid in kept["pids"]], dict(kept["environment"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(f"{folder} is no folder of a demo that was kept") from error
+    for pid in reversed(pids):
+        if _is_of(pid, path):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+    _wait_until_gone([pid for pid in pids if _is_of(pid, path)], path)
+    warnings: list[str] = []
+    tear_down(Stage(path, environment), warn=warnings.append)
+    return "\n".join([*warnings, f"The demo in {folder} was ended."])
+
+
+def _is_of(pid: int, folder: Path) -> bool:
+    """Whether the process still is one of the demo's: its number may belong to somebody else by now."""
+    try:
+        return Path(f"/proc/{pid}/cwd").resolve(strict=True) == folder.resolve()
+    except OSError:
+        return False
+
+
+def _wait_until_gone(pids: Sequence[int], folder: Path) -> None:
+    deadline = time.monotonic() + _END_SECONDS
+    while any(_is_of(pid, folder) for pid in pids):
+        if time.monotonic() > deadline:
+            raise OperationalError(
+                f"processes {', '.join(map(str, pids))} of the demo do not end; see {folder}"
+            )
+        time.sleep(0.1)
