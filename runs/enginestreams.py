@@ -15,6 +15,9 @@ from runs.protocols import EngineSilentError
 
 _READ_BYTES = 65536
 
+#: A reader wakes at once; one that does not leaves its connection to the garbage collector.
+_WAKE_SECONDS = 1.0
+
 _BROKEN = (urllib3.exceptions.HTTPError, OSError, ValueError)
 
 
@@ -23,31 +26,36 @@ class Stream:
 
     def __init__(self, response: requests.Response) -> None:
         self._response = response
-        self._lock = threading.Lock()
-        self._closed = False
+        self._reading = threading.Lock()
+        self._closed = threading.Event()
 
     def read(self) -> bytes:
         """Read the next bytes, never waiting for more than there are; empty at the end and once closed."""
-        try:
-            # `read1` gives one HTTP chunk; `read` would block until it has all that it may return.
-            data = bytes(self._response.raw.read1(_READ_BYTES))
-        except _BROKEN as error:
-            if self._closed:
+        with self._reading:
+            if self._closed.is_set():
                 return b""
-            raise EngineSilentError("engine-stream-broken") from error
-        return b"" if self._closed else data
+            try:
+                # `read1` gives one HTTP chunk; `read` would block until it has all that it may return.
+                data = bytes(self._response.raw.read1(_READ_BYTES))
+            except _BROKEN as error:
+                # A socket that was shut down by `close` looks broken too.
+                if self._closed.is_set():
+                    return b""
+                raise EngineSilentError("engine-stream-broken") from error
+        return b"" if self._closed.is_set() else data
 
     def close(self) -> None:
-        """End it: first the socket, so that a reader wakes, then what the reader holds."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        # Neither does anything useful for a stream that is over, nor for an engine that is gone.
-        with suppress(*_BROKEN, AttributeError, RuntimeError):
+        """End it: first the socket, so that a reader wakes, then what the reader has let go of."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        with suppress(*_BROKEN, RuntimeError):
             self._response.raw.shutdown()
-        with suppress(*_BROKEN, AttributeError, RuntimeError):
-            self._response.close()
+        if self._reading.acquire(timeout=_WAKE_SECONDS):
+            try:
+                self._response.close()
+            finally:
+                self._reading.release()
 
 
 class Log:

@@ -38,12 +38,13 @@ class Rule:
 
 
 class EngineProxy:
-    """Listens on `<folder>/engine.sock`; `requests` has those it saw, as `METHOD /path` without the version."""
+    """Listens on `<folder>/engine.sock`; `requests` are those it saw, as `METHOD /path` without version."""
 
     def __init__(self, folder: Path, *, upstream: str = UPSTREAM) -> None:
         self.path = folder / "engine.sock"
         self.environment = {"DOCKER_HOST": f"unix://{self.path}"}
         self.requests: list[str] = []
+        self.connections = 0
         self._upstream = upstream
         self._lock = threading.Lock()
         self._rules: list[Rule] = []
@@ -106,6 +107,7 @@ class EngineProxy:
         with suppress(OSError):
             while True:
                 client, _ = listener.accept()
+                self.connections += 1
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from runs import labels
 from runs.container import ContainerSpec, Mount
+from runs.protocols import Backend
 
 
 @dataclass(kw_only=True)
@@ -69,6 +70,10 @@ class Jobs:
             },
             user=None,
         )
+
+    def has_said_something(self, backend: Backend, container: str) -> bool:
+        """Whether the container has come to its first line: SIGTERM finds its handler from then on."""
+        return backend.tail(container) != b""
 
     def prints(self, spec: ContainerSpec, engine: Any) -> bool:
         """Whether the container has come to its first line: it runs, and SIGTERM finds its handler."""
