@@ -263,13 +263,16 @@ def test_a_listing_selects_by_all_labels(backend_of, spec):
 
 def test_news_tell_of_an_end_and_a_closed_listener_stops(backend_of, spec, written):
     backend = backend_of(written("exit 0"))
-    news, others = backend.changes({labels.HOST: "h"}), backend.changes({labels.HOST: "other"})
+    news, all_news = backend.changes({labels.HOST: "h"}), backend.changes({})
+    others = backend.create(replace(spec, name="pi-job-y", labels={labels.HOST: "other"}))
     container = backend.create(spec)
 
+    backend.start(others)
+    assert next(iter(all_news)) == others
     backend.start(container)
 
     assert next(iter(news)) == container
-    for listener in (news, others):
+    for listener in (news, all_news):
         listener.close()
         assert list(listener) == []
 
