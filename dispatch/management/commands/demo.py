@@ -85,7 +85,7 @@ class Command(BaseCommand):
         code = here.show("run", str(here.repository), "--task", sample.TASK, "--wait")
         if code != 0:
             log = (here.folder / "worker.log").read_text(errors="replace")
-            raise OperationalError(f"It did not complete (exit code {code}). The worker said:\n{log}")
+            raise OperationalError(f"It did not complete (code {code}). The worker said:\n{log}")
         self._say("What the job changed in the repository (git diff)")
         self.stdout.write(sample.read_diff(here.repository, here.environment))
         self._say("Its record")
