@@ -1,7 +1,8 @@
-"""What a rung of the ladder is, and how a job climbs: the free questions before money is reserved (contracts 5).
+"""What a rung of the ladder is, and how a job climbs (contracts 5).
 
-The rungs themselves stand in `dispatch.ladder`. A rung reads its facts (an edge) and a pure function judges them, or it takes something and holds it until the
-attempt ends. Reading is lazy: a job refused by a free rung never costs what a later one would.
+The rungs themselves stand in `dispatch.ladder`. A rung reads its facts (an edge) and a pure function judges
+them, or it takes something and holds it until the attempt ends. Reading is lazy: a job refused by a free rung
+never costs what a later one would.
 """
 
 from __future__ import annotations
@@ -76,16 +77,19 @@ def climb(
     for rung in rungs:
         if stop_asked():
             return None
-        match rung:
-            case Judging(read=read, judge=judge):
-                answer: Pass | Held | Defer | Refusal = judge(read(context), now)
-            case Taking(take=take):
-                answer = take(context)
-        match answer:
+        match _ask(rung, context, now):
             case Held(release=release):
                 held.callback(release)
-            case Defer() | Refusal():
-                return answer
+            case Defer() | Refusal() as objection:
+                return objection
             case Pass():
                 pass
     return None if stop_asked() else Pass()
+
+
+def _ask(rung: Rung[Context], context: Context, now: datetime) -> Pass | Held | Defer | Refusal:
+    match rung:
+        case Judging(read=read, judge=judge):
+            return judge(read(context), now)
+        case Taking(take=take):
+            return take(context)

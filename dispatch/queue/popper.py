@@ -70,7 +70,7 @@ class Popper:
         """Take the job at the front, without waiting."""
         if self._moved:
             return self._claim_moved(self._moved)
-        return self._claim(b"", self._owner.next_token())
+        return self._claim("pop", b"", self._owner.next_token())
 
     def wait(self, seconds: float) -> Popped:
         """Take the next job, waiting for one at most `seconds` (positive)."""
@@ -85,16 +85,16 @@ class Popper:
 
     def _claim_moved(self, moved: tuple[bytes, str]) -> Popped:
         # Kept until answered: the claim whose answer was lost is repeated with its own token.
-        popped = self._claim(*moved)
+        popped = self._claim("moved", *moved)
         self._moved = None
         return popped
 
-    def _claim(self, raw_id: bytes, token: str) -> Popped:
+    def _claim(self, how: str, raw_id: bytes, token: str) -> Popped:
         owner = self._owner
         answer = self._scripts.call(
             "claim",
             self._claim_keys,
-            (self._keys.name, keys.JOB, owner.boot, token, owner.host, raw_id, *fields.NAMES),
+            (self._keys.name, keys.JOB, owner.boot, token, owner.host, how, raw_id, *fields.NAMES),
         )
         popped = self._read(answer, token)
         self._delays("after pop")

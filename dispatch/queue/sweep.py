@@ -180,7 +180,8 @@ class Sweeper:
         return (one for one in entries if one in unheld and unheld[one] <= latest)
 
     def _put_back(self, entries: Iterable[_Entry], silence_ms: int, put_back: list[str]) -> Iterator[Lost]:
-        for one in entries:
+        # Each goes to the front, so the one taken last goes first.
+        for one in reversed(list(entries)):
             answer = self._try_put_back(one, silence_ms, record=b"")
             if answer == b"done":
                 put_back.append(one.raw_id.decode("utf-8", "backslashreplace"))

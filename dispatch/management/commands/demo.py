@@ -55,7 +55,7 @@ class Command(BaseCommand):
         self.stdout.write(REAL_PROVIDER)
 
     def _backend(self) -> tuple[str, str | None]:
-        """Choose a container where there is an engine and an image to be had, else say loudly what it is not."""
+        """Choose a container where an engine and an image are to be had, else say loudly what it is not."""
         engine = Engine(environment=settings.PIDISPATCH_ENVIRONMENT)
         try:
             engine.ping()

@@ -10,6 +10,8 @@
 local now = now_ms()
 local takers = tonumber(ARGV[2])
 for i = 1, takers do
+  -- A full server refuses ZADD as a script's first write; a host must not look dead because of that.
+  redis.call('ZREM', KEYS[i], ARGV[1])
   redis.call('ZADD', KEYS[i], now, ARGV[1])
 end
 local ttl = tonumber(ARGV[3])

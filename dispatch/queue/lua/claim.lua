@@ -4,21 +4,21 @@
 --
 -- KEYS  1 queue list  2 taken list of this boot  3 takers  4 pause:*  5 pause:<queue>  6 drain:<host>
 -- ARGV  1 queue name  2 prefix of job hashes  3 boot  4 token  5 host name
---       6 id already in the taken list, or ''  7... fields of the hash to answer
+--       6 'pop', or 'moved' for  7 the id that is in the taken list already  8... fields of the hash to answer
 -- Answers {'empty'} | {'paused'} | {'dropped', id} | {'claimed', id, now in ms, field values...}
 --
 -- Repeating it with the same token and id answers 'claimed' again.
 -- uses: switches owner
 
 local queue, taken = KEYS[1], KEYS[2]
-local token, id = ARGV[4], ARGV[6]
+local token, id = ARGV[4], ARGV[7]
 local now = now_ms()
 local paused = holds(KEYS[4], now) or holds(KEYS[5], now) or holds(KEYS[6], now)
 
 -- Whoever takes must be known to the sweep, or what it took is lost with it.
 redis.call('ZADD', KEYS[3], 'NX', now, ARGV[3])
 
-if id == '' then
+if ARGV[6] == 'pop' then
   if paused then
     return { 'paused' }
   end
@@ -38,7 +38,7 @@ local function held_by(other)
 end
 
 local job = ARGV[2] .. id
-local found = redis.pcall('HMGET', job, 'status', 'taker', unpack(ARGV, 7))
+local found = redis.pcall('HMGET', job, 'status', 'taker', unpack(ARGV, 8))
 local other = not found.err and found[2] and found[2] ~= token and found[2]
 if found.err or found[1] ~= 'queued' or (other and held_by(other)) then
   redis.call('LREM', taken, 1, id)

@@ -28,20 +28,7 @@ local function add(list, ...)
   end
 end
 
-local known = redis.call('ZRANGE', takers, 0, -1, 'WITHSCORES')
-for i = 1, #known, 2 do
-  local boot, age = known[i], now - known[i + 1]
-  if is_condemned(boot, age, tonumber(ARGV[5])) then
-    local ids = redis.call('LRANGE', ARGV[1] .. ':taken:' .. boot, 0, ARGV[7] - 1)
-    for _, id in ipairs(ids) do
-      add(in_hand, boot, job_fields(id, 'taker')[1] or '', id)
-    end
-    if #ids == 0 and boot ~= own and age > tonumber(ARGV[8]) then
-      redis.call('ZREM', takers, boot)
-    end
-  end
-end
-
+local owns = {}
 local over = { finished = true, failed = true, stopped = true, canceled = true }
 for _, member in ipairs(redis.call('ZRANGE', wip, 0, -1)) do
   local id = string.match(member, '^(.*):[^:]*$') or member
@@ -50,12 +37,28 @@ for _, member in ipairs(redis.call('ZRANGE', wip, 0, -1)) do
     redis.call('ZREM', wip, member)
   elseif found[1] == 'started' and found[2] and #started < ARGV[7] * 3 then
     local boot = boot_of(found[2])
+    owns[boot] = true
     local beat = redis.call('ZSCORE', takers, boot)
     if not beat then
-      redis.call('ZADD', takers, now, boot)
+      -- A full server refuses it; then the boot is unknown next time too.
+      redis.pcall('ZADD', takers, now, boot)
     end
     if is_condemned(boot, beat and now - beat or 0, tonumber(ARGV[6])) then
       add(started, boot, found[2], id)
+    end
+  end
+end
+
+local known = redis.call('ZRANGE', takers, 0, -1, 'WITHSCORES')
+for i = 1, #known, 2 do
+  local boot, age = known[i], now - known[i + 1]
+  if is_condemned(boot, age, tonumber(ARGV[5])) then
+    local ids = redis.call('LRANGE', ARGV[1] .. ':taken:' .. boot, -ARGV[7], -1)
+    for _, id in ipairs(ids) do
+      add(in_hand, boot, job_fields(id, 'taker')[1] or '', id)
+    end
+    if #ids == 0 and not owns[boot] and boot ~= own and age > tonumber(ARGV[8]) then
+      redis.call('ZREM', takers, boot)
     end
   end
 end
