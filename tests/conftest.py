@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -119,6 +121,12 @@ def engine() -> Iterator[object]:
         client = docker.DockerClient.from_env(version="auto", timeout=20)
         client.ping()
     except (docker.errors.DockerException, requests.RequestException):
+        client = None
+    if client is None:
+        # docker-py leaves the socket of a refused connection lying; found later it would fail the run.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
         absent("no container engine answers")
     yield client
     client.close()
