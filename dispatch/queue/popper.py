@@ -91,6 +91,7 @@ class Popper:
 
     def _claim(self, how: str, raw_id: bytes, token: str) -> Popped:
         owner = self._owner
+        self._delays("before pop")
         answer = self._scripts.call(
             "claim",
             self._claim_keys,

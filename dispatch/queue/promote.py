@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from dispatch.queue import fields, keys
+from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.scripts import Scripts
 from dispatch.queue.timings import Timings
 
@@ -18,18 +19,25 @@ if TYPE_CHECKING:
 class Promoter:
     """Promotes by Valkey's clock; any number of workers may, at any time. Safe for threads."""
 
-    def __init__(self, client: redis.Redis, *, timings: Timings | None = None) -> None:
+    def __init__(
+        self, client: redis.Redis, *, timings: Timings | None = None, delays: Delays = no_delay
+    ) -> None:
         self._scripts = Scripts(client)
         self._timings = timings or Timings()
+        self._delays = delays
 
     def promote(self, queues: Sequence[str]) -> int:
         """Bring back what is due on these queues, in one step, and say how many jobs that were."""
         if not queues:
             return 0
         named = [keys.queue_keys(queue) for queue in queues]
+        self._delays("before promote")
         counts = self._scripts.call(
             "promote",
             [key for one in named for key in (one.scheduled, one.jobs)],
             (keys.JOB, self._timings.promote_most, fields.rq_text(datetime.now(UTC)), *queues),
         )
-        return sum(cast("list[int]", counts))
+        promoted = sum(cast("list[int]", counts))
+        if promoted:
+            self._delays("after promote")
+        return promoted

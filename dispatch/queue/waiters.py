@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from dispatch.queue import keys
+from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.scripts import Scripts
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class WaitReason(StrEnum):
 class Waiters:
     """Moves wake times to now; promotion then brings the jobs back. Safe for threads."""
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: redis.Redis, *, delays: Delays = no_delay) -> None:
         self._scripts = Scripts(client)
+        self._delays = delays
 
     def wake_oldest(self, queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
         """Wake the one of these queues' sleepers that was queued first; answer its RQ id, or nothing."""
@@ -45,5 +47,7 @@ class Waiters:
             for queue in queues
             for name in (keys.waiters(queue, reason, scope_hash), keys.queue_keys(queue).scheduled)
         ]
+        self._delays("before wake")
         woken = cast("list[bytes]", self._scripts.call("wake", names, (keys.JOB, which)))
+        self._delays("after wake")
         return [one.decode("utf-8", "backslashreplace") for one in woken]

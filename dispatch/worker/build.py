@@ -65,7 +65,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
     bells, live, scopes = Bells(), LiveAttempts(), ScopeSlots()
     client = clients.queue_client(url)
     files = RecordFiles(config.logs_dir)
-    recorder = Recorder(client, owner.host_id, files)
+    recorder = Recorder(client, owner.host_id, files, reached=edges.delays)
     sweeper = Sweeper(
         client, owner, in_hand=live.tokens, record=_record_of_lost, timings=timings.queue, delays=edges.delays
     )
@@ -93,7 +93,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
         client=client,
         transitions=Transitions(client=client, owner=owner, timings=timings.queue, delays=edges.delays),
         ledger=Ledger(client),
-        waiters=Waiters(client),
+        waiters=Waiters(client, delays=edges.delays),
         slots=Slots(config.concurrency),
         scopes=scopes,
         live=live,
@@ -107,7 +107,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
         reaping=reaping,
         beats=Beats(client, owner, queues, timings=timings.queue),
         sweeper=sweeper,
-        promoter=Promoter(client, timings=timings.queue),
+        promoter=Promoter(client, timings=timings.queue, delays=edges.delays),
         recorder=recorder,
         poppers=tuple(
             Popper(

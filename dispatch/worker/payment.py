@@ -30,4 +30,6 @@ def reserve(context: Context) -> Granted | Blocked:
 
 def refund(host: Host, claimed: Claimed) -> None:
     """Pay the attempt back, unless another pop of the job holds the grant by now."""
+    host.delays("before refund")
     patiently(host, lambda: host.ledger.refund(claimed.job_id, claimed.attempt, token=claimed.token))
+    host.delays("after refund")

@@ -29,19 +29,23 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.PIDISPATCH
         _require_closed_questions(config)
-        state = StateDirectory(config.state_dir)
-        log.configure(log.EventLog(host=config.worker_name, plain=sys.stdout.isatty()))
-        for warning in config.warnings:
-            log.event("configuration_warning", variable=warning.name, detail=warning.kind.value)
-        with WorkerLock(config.state_dir):
-            schema.migrate_if_needed(state)
-            url = clients.resolve(config.valkey_url, state, start=True)
-            this_host = host_id(config.state_dir)
-            owner = Owner(boot=new_boot(this_host), host_id=this_host, host=config.worker_name)
-            edges = Edges(backend=make_backend(config), account=Account(os.getuid(), os.getgid()))
-            worker = build(config, owner, url, edges)
-            _stop_on_signals(worker)
-            worker.run()
+        serve(config, Edges(backend=make_backend(config), account=Account(os.getuid(), os.getgid())))
+
+
+def serve(config: Config, edges: Edges) -> None:
+    """Be this host's worker until a signal says stop; `OperationalError` when another one is."""
+    state = StateDirectory(config.state_dir)
+    log.configure(log.EventLog(host=config.worker_name, plain=sys.stdout.isatty()))
+    for warning in config.warnings:
+        log.event("configuration_warning", variable=warning.name, detail=warning.kind.value)
+    with WorkerLock(config.state_dir):
+        schema.migrate_if_needed(state)
+        url = clients.resolve(config.valkey_url, state, start=True)
+        this_host = host_id(config.state_dir)
+        owner = Owner(boot=new_boot(this_host), host_id=this_host, host=config.worker_name)
+        worker = build(config, owner, url, edges)
+        _stop_on_signals(worker)
+        worker.run()
 
 
 def _require_closed_questions(config: Config) -> None:
