@@ -18,8 +18,8 @@ from runs.protocols import EngineSilentError, ImageFacts
 class Needs:
     """What a job asks of its image.
 
-    `any_uid` because it runs as a user that we pass, not as the image's; None while that is not known yet, then
-    nothing is concluded from the image's user.
+    `any_uid` because it runs as a user that we pass, not as the image's; None while that is not known yet:
+    then nothing is concluded from the image's user.
     """
 
     kind: str
