@@ -213,9 +213,11 @@ class Engine:
             with suppress(EngineNotFoundError), _asking():
                 self._slow.remove_container(container, v=True, force=False)
         except EngineSilentError as error:
-            # Podman says 500 for it; what it is, the inspection tells.
-            if isinstance(error.__cause__, APIError) and self.inspect(container).status == "running":
-                return False
+            # Docker says 409 for it, Podman 500; what is the matter, the inspection tells.
+            if isinstance(error.__cause__, APIError):
+                facts = self.inspect(container)
+                if not facts.ended and facts.status != "created":
+                    return False
             raise
         return True
 
@@ -298,9 +300,10 @@ class Engine:
                 if response.status_code == requests.codes["not_found"]:
                     raise NotFound("no such container")
                 response.raise_for_status()
-            if endless and response.raw.connection is not None:
+            sock = getattr(response.raw.connection, "sock", None)
+            if endless and sock is not None:
                 # A container may be quiet for long.
-                response.raw.connection.sock.settimeout(None)
+                sock.settimeout(None)
             return Stream(response)
 
 

@@ -57,14 +57,17 @@ class RawLog:
         return self._truncated
 
     def start(self) -> None:
-        """Begin to follow."""
-        self._thread.start()
+        """Begin to follow; without a thread to be had there is no log."""
+        with suppress(RuntimeError):
+            self._thread.start()
 
     def finish(self, tail: bytes, *, patience: float = 2.0) -> None:
         """Let it come to the end within `patience` seconds, else cut it; `tail` is the output's true end.
 
         Returns at most half a second later, also when the disk hangs.
         """
+        if self._thread.ident is None:
+            return
         self._following_over.wait(patience)
         with self._lock:
             self._tail = tail

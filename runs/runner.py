@@ -92,6 +92,11 @@ class Runner:
                 result = _nothing_ran(spec, launched, abort)
             else:
                 result = self._accompany(run)
+        except Exception:
+            # A bug of ours: no container goes on without somebody who watches it.
+            if run.container:
+                self._launcher.remove(run.container)
+            raise
         finally:
             self._watcher.forget(run.container)
         if result.gone:
@@ -110,16 +115,16 @@ class Runner:
         if run.raw_log is not None:
             log = RawLog(self._backend, container=run.container, path=run.raw_log)
             log.start()
-        tail, gone = b"", False
+        tail = b""
         try:
             facts = self._until_it_ends(run)
             ended_at = self._now()
-            tail = self._tail(run.container) if facts is not None else b""
+            self._watcher.forget(run.container)
+            if facts is not None:
+                tail = self._tail(run.container)
         finally:
-            # Whatever went wrong in between: no container of ours goes on without somebody who watches it.
             if log is not None:
                 log.finish(tail)
-            gone = self._launcher.remove(run.container)
         return RunResult(
             container=run.spec.name,
             container_id=run.container,
@@ -127,7 +132,7 @@ class Runner:
             abort_reason=run.stopped_for,
             oom_killed=facts is not None and facts.oom_killed,
             detached=facts is None,
-            gone=gone,
+            gone=self._launcher.remove(run.container),
             started_at=run.started_at,
             ended_at=ended_at,
             tail=tail,

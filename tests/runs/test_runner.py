@@ -263,6 +263,42 @@ def test_a_failing_listener_costs_no_result(runner, jobs):
     assert runner.run(jobs.spec(), abort=Abort(), on_gone=fail).exit_code == 0
 
 
+@pytest.mark.parametrize("where", ["watch", "forget"])
+def test_a_bug_of_ours_leaves_no_container_that_nobody_watches(docker_backend, jobs, engine, where):
+    watcher = _Deaf()
+
+    def fail(*args: object) -> None:
+        setattr(watcher, where, lambda *args: None)
+        raise KeyError(where)
+
+    setattr(watcher, where, fail)
+    spec = jobs.spec(orders={"delay": "60"} if where == "watch" else {})
+
+    with pytest.raises(KeyError):
+        Runner(docker_backend, watcher, patience=PATIENCE, stopping=StopPatience(look=0.3)).run(
+            spec, abort=Abort()
+        )
+
+    assert containers(engine, jobs) == []
+
+
+def test_the_raw_log_holds_what_the_job_printed(runner, jobs):
+    path = jobs.folder / "raw.log"
+
+    result = runner.run(jobs.spec(orders={"output-bytes": "50000"}), abort=Abort(), raw_log=path)
+
+    printed = path.read_bytes()
+    assert printed.count(b"a line of the fake runner\n") >= 1900
+    assert printed.endswith(result.tail)
+    assert not result.log_truncated
+
+
+def test_a_raw_log_that_cannot_be_written_costs_no_result(runner, jobs):
+    result = runner.run(jobs.spec(), abort=Abort(), raw_log=jobs.folder / "none" / "raw.log")
+
+    assert (result.exit_code, result.gone, result.log_truncated) == (0, True, True)
+
+
 class _Deaf:
     """A watcher that never rings."""
 
