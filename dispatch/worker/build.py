@@ -61,13 +61,17 @@ class Edges:
 
 def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
     """Make the worker of this host; nothing is contacted yet. `url` is the resolved address of Valkey."""
-    timings = edges.timings
-    bells, live, scopes = Bells(), LiveAttempts(), ScopeSlots()
     client = clients.queue_client(url)
     files = RecordFiles(config.logs_dir)
+    bells, live, scopes = Bells(), LiveAttempts(), ScopeSlots()
     recorder = Recorder(client, owner.host_id, files, reached=edges.delays)
     sweeper = Sweeper(
-        client, owner, in_hand=live.tokens, record=_record_of_lost, timings=timings.queue, delays=edges.delays
+        client,
+        owner,
+        in_hand=live.tokens,
+        record=_record_of_lost,
+        timings=edges.timings.queue,
+        delays=edges.delays,
     )
     outage = Outage(sweeper.interrupted)
     reaping = Reaping(
@@ -77,27 +81,22 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
         jobs_dir=config.jobs_dir,
         boot=owner.boot,
     )
-    queues = (SHARED_QUEUE,)
     host = Host(
         owner=owner,
-        queues=queues,
+        queues=(SHARED_QUEUE,),
         defaults=_defaults(config),
         caps=Caps(day=config.daily_cap),
         forwarded=forwarded(config.forward_env, config.environment),
-        places=JobPlaces(
-            global_pi_dir=config.global_pi_dir,
-            global_allow_extensions=config.global_allow_extensions,
-            raw_log_of=files.log_path if config.capture_job_logs else _no_raw_log,
-        ),
+        places=_places(config, files),
         work=_work(config, owner, edges, reaping),
         client=client,
-        transitions=Transitions(client=client, owner=owner, timings=timings.queue, delays=edges.delays),
+        transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
         ledger=Ledger(client),
         waiters=Waiters(client, delays=edges.delays),
         slots=Slots(config.concurrency),
         scopes=scopes,
         live=live,
-        timings=timings,
+        timings=edges.timings,
         record_pushed=recorder.wake,
         job_woken=lambda: bells.promote(),
         valkey_faulted=outage.faulted,
@@ -105,21 +104,33 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
     )
     parts = Parts(
         reaping=reaping,
-        beats=Beats(client, owner, queues, timings=timings.queue),
+        beats=Beats(client, owner, host.queues, timings=edges.timings.queue),
         sweeper=sweeper,
-        promoter=Promoter(client, timings=timings.queue, delays=edges.delays),
+        promoter=Promoter(client, timings=edges.timings.queue, delays=edges.delays),
         recorder=recorder,
-        poppers=tuple(
-            Popper(
-                clients.popper_client(url, pop_seconds=timings.pop_block), owner, queue, delays=edges.delays
-            )
-            for queue in queues
-        ),
+        poppers=_poppers(host, url),
         outage=outage,
         retention=partial(_retain, config, files),
         started=partial(announce, config, host, edges.backend, url),
     )
     return Worker(host, parts, bells=bells)
+
+
+def _poppers(host: Host, url: str) -> tuple[Popper, ...]:
+    """Make one popper a queue, each with a client of its own that waits longer than its pop."""
+    seconds = host.timings.pop_block
+    return tuple(
+        Popper(clients.popper_client(url, pop_seconds=seconds), host.owner, queue, delays=host.delays)
+        for queue in host.queues
+    )
+
+
+def _places(config: Config, files: RecordFiles) -> JobPlaces:
+    return JobPlaces(
+        global_pi_dir=config.global_pi_dir,
+        global_allow_extensions=config.global_allow_extensions,
+        raw_log_of=files.log_path if config.capture_job_logs else _no_raw_log,
+    )
 
 
 def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
