@@ -88,12 +88,16 @@ def _spend(request: HttpRequest, token: str) -> User | None:
 
 def _user(token: str, *, lock: bool) -> User | None:
     try:
-        primary_key, state = signing.loads(token, salt=_SALT, max_age=LIFETIME_SECONDS)
-    except (signing.BadSignature, ValueError, TypeError):
+        payload = signing.loads(token, salt=_SALT, max_age=LIFETIME_SECONDS)
+    except (signing.BadSignature, ValueError):
         return None
-    users = get_user_model()._default_manager.filter(is_active=True, is_staff=True)
-    user = (users.select_for_update() if lock else users).filter(pk=primary_key).first()
-    return user if user is not None and hmac.compare_digest(state, _state(user)) else None
+    match payload:
+        case [int(primary_key), str(state)]:
+            users = get_user_model()._default_manager.filter(is_active=True, is_staff=True)
+            user = (users.select_for_update() if lock else users).filter(pk=primary_key).first()
+            return user if user is not None and hmac.compare_digest(state, _state(user)) else None
+        case _:
+            return None
 
 
 def _state(user: User) -> str:

@@ -15,5 +15,5 @@ local function holds(key, now)
   end
   local ends = redis.pcall('HGET', key, 'until')
   local ms = type(ends) == 'string' and tonumber(ends) or nil
-  return ms == nil or ms > now
+  return not (ms and ms <= now)
 end
