@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -11,7 +12,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from pidispatch_site.errors import PidispatchError
 from runs.models import Run
-from runs.record import Record, position_ms
+from runs.record import Record, camel, position_ms
+from runs.shape import iso
 
 # The database is away, locked, full or not migrated: what helps is time or a person, for every row alike.
 _UNAVAILABLE = (OperationalError, InterfaceError, PidispatchError)
@@ -107,3 +109,11 @@ def columns_of(record: Record) -> Mapping[str, Any]:
     values["attempts"] = [attempt.to_json() for attempt in record.attempts]
     values["position"] = position_ms(record)
     return values
+
+
+def as_recorded(run: Run) -> dict[str, Any]:
+    """Write a row as its record's JSON object."""
+    values = {name: getattr(run, name) for name in Record.__dataclass_fields__}
+    return {
+        camel(name): iso(value) if isinstance(value, datetime) else value for name, value in values.items()
+    }

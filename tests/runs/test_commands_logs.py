@@ -5,8 +5,9 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
+from pidispatch_site.errors import OperationalError
 from runs.files import Entry, RecordFiles
 from runs.management.commands import logs
 from runs.outcome import Outcome
@@ -73,10 +74,10 @@ def test_a_log_that_is_not_there_is_explained(capture, record, expected, files, 
     if record is not None:
         keep(files, job_id="job-1", **record)
 
-    with pytest.raises(CommandError) as raised:
+    with pytest.raises(OperationalError) as raised:
         call_command("logs", "job-1")
 
-    assert raised.value.returncode == 1
+    assert raised.value.exit_code == 1
     for part in expected:
         assert part in str(raised.value)
 

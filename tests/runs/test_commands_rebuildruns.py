@@ -5,9 +5,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from hypothesis import given, settings
 
+from pidispatch_site.errors import OperationalError
 from runs.files import UNREADABLE, RecordFiles
 from runs.models import Run
 from runs.recorder import Recorder, pending_key
@@ -41,8 +42,8 @@ def rebuild() -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
     try:
         call_command("rebuildruns", stdout=out, stderr=err)
-    except CommandError as error:
-        return out.getvalue(), f"{err.getvalue()}{error} [{error.returncode}]"
+    except OperationalError as error:
+        return out.getvalue(), f"{err.getvalue()}{error} [{error.exit_code}]"
     return out.getvalue(), err.getvalue()
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
+from pidispatch_site.errors import OperationalError
 from runs.files import RecordFiles
 from runs.record import Record
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         path = files.log_path(job_id)
         waits = follow and configuration.capture_job_logs and files.find(job_id) is None
         if not path.exists() and not waits:
-            raise CommandError(absence(files, job_id, capture=configuration.capture_job_logs))
+            raise OperationalError(absence(files, job_id, capture=configuration.capture_job_logs))
         if not path.exists():
             self.stderr.write(f"{job_id} has printed nothing here yet; waiting for it (Ctrl-C ends).")
         try:

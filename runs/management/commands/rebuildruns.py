@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
+from pidispatch_site.errors import OperationalError
 from runs import rows
 from runs.files import UNREADABLE, RecordFiles
 from runs.record import Record
@@ -30,9 +31,11 @@ class Command(BaseCommand):
                 written += rows.restore(records)
                 read += len(records)
         except OSError as error:
-            raise CommandError(f"The logs directory {folder} cannot be read: {error.strerror}.") from error
+            raise OperationalError(
+                f"The logs directory {folder} cannot be read: {error.strerror}."
+            ) from error
         except DatabaseError as error:
-            raise CommandError(
+            raise OperationalError(
                 f"The database refused after {read} records: {error}. Is it migrated (manage.py migrate)?"
             ) from error
         self.stdout.write(f"{read} records read, {written} rows written, {read - written} already newer.")
@@ -51,7 +54,7 @@ class Command(BaseCommand):
         if aside:
             self.stderr.write(f"{aside} damaged records were set aside in {folder / UNREADABLE} earlier.")
         if self._damaged:
-            raise CommandError(
+            raise OperationalError(
                 f"{self._damaged} files in {folder} could not be read. Repair them or move them away; "
                 f"the rows of the others are written."
             )

@@ -1,0 +1,130 @@
+"""A real headless Chromium, driven over WebDriver's own HTTP."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--disable-dev-shm-usage",
+)
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+def missing() -> str | None:
+    """Say which program is not installed."""
+    return next((name for name in ("chromium", "chromedriver") if shutil.which(name) is None), None)
+
+
+class Browser:
+    """One session; `problems` are what the console complained about."""
+
+    def __init__(self, driver: str, profile: Path, *, width: int, height: int, dark: bool) -> None:
+        self._driver = driver
+        flags = [*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"]
+        if dark:
+            flags.append("--force-dark-mode")
+        wanted = {
+            "browserName": "chrome",
+            "goog:loggingPrefs": {"browser": "ALL"},
+            "goog:chromeOptions": {"args": flags, "binary": shutil.which("chromium")},
+        }
+        self._session = ""
+        answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        self._session = f"/session/{answer['sessionId']}"
+
+    def open(self, url: str) -> None:
+        self._call("POST", "/url", {"url": url})
+
+    def add_cookie(self, name: str, value: str) -> None:
+        self._call("POST", "/cookie", {"cookie": {"name": name, "value": value}})
+
+    @property
+    def url(self) -> str:
+        return str(self._call("GET", "/url"))
+
+    def run(self, script: str) -> Any:
+        return self._call("POST", "/execute/sync", {"script": script, "args": []})
+
+    def texts(self, selector: str) -> list[str]:
+        return [self._call("GET", f"/element/{found}/text") for found in self._find(selector)]
+
+    def click(self, selector: str) -> None:
+        (found,) = self._find(selector)
+        self._call("POST", f"/element/{found}/click", {})
+
+    def type(self, selector: str, text: str) -> None:
+        (found,) = self._find(selector)
+        self._call("POST", f"/element/{found}/value", {"text": text})
+
+    def problems(self) -> list[str]:
+        return [str(entry["message"]) for entry in self._call("POST", "/se/log", {"type": "browser"})]
+
+    def screenshot(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+
+    def close(self) -> None:
+        self._call("DELETE", "")
+
+    def _find(self, selector: str) -> list[str]:
+        found = self._call("POST", "/elements", {"using": "css selector", "value": selector})
+        return [item[ELEMENT] for item in found]
+
+    def _call(self, method: str, path: str, body: object = None) -> Any:
+        request = urllib.request.Request(  # noqa: S310 - our own driver on loopback
+            f"{self._driver}{self._session}{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()) from error
+
+
+@contextlib.contextmanager
+def browser(profile: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Browser]:
+    """Start a driver and a Chromium with a fresh profile; both end with the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        ["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    session = None
+    try:
+        _wait_for(port, process)
+        session = Browser(f"http://127.0.0.1:{port}", profile, width=width, height=height, dark=dark)
+        yield session
+    finally:
+        if session is not None:
+            session.close()
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert process.poll() is None and time.monotonic() < deadline, "chromedriver does not answer"  # noqa: PT018
+            time.sleep(0.05)
+        else:
+            return
