@@ -15,7 +15,7 @@ fetch_package() {
   command -v npm >/dev/null || { echo "image: npm is needed to fetch $name@$version (Debian: apt-get install npm)" >&2; return 2; }
   mkdir -p "$folder"
   file=$(cd "$folder" && npm pack "$name@$version" --silent | tail -n 1)
-  found="sha512-$(openssl dgst -sha512 -binary "$folder/$file" | base64 -w 0)"
+  found=$(node -p '"sha512-" + require("crypto").createHash("sha512").update(require("fs").readFileSync(process.argv[1])).digest("base64")' "$folder/$file")
   if [ "$found" != "$sum" ]; then
     echo "image: $name@$version is not what image/pins.env pins: $found" >&2
     return 1

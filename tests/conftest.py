@@ -1,4 +1,4 @@
-"""The real things that tests talk to: one Valkey server a run, one container engine, a state directory each."""
+"""The real things that tests talk to: one Valkey server a run, one engine, a state directory each."""
 
 from __future__ import annotations
 
@@ -138,3 +138,24 @@ def fake_image(engine: object) -> str:
     from tests.harness.images import build_fake_image
 
     return build_fake_image(engine)
+
+
+@pytest.fixture(scope="session")
+def job_image(engine: object) -> str:
+    """The tag of the real job image, built by image/build.sh."""
+    from tests.harness.job_image import ImageUnavailableError, build_job_image
+
+    try:
+        return build_job_image()
+    except ImageUnavailableError as error:
+        absent(f"no job image: {error}")
+
+
+@pytest.fixture(scope="session")
+def stub_model(engine: object, job_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A model that real job containers can reach (tests.harness.stub_model)."""
+    from tests.harness.stub_model import StubModel
+
+    stub = StubModel(engine, image=job_image, folder=tmp_path_factory.mktemp("stub"))
+    yield stub
+    stub.close()
