@@ -1,0 +1,174 @@
+"""One queue with its workers, folders and witnesses: what acceptance tests and soaks are made of."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import redis
+
+from dispatch.ids import rq_id
+from dispatch.jobs import local_job
+from dispatch.queue import keys
+from dispatch.queue.producer import LOCAL, Enqueued, Keeping, Producer
+from runs.workspace.scope import canonical_folder, hash16
+from tests.harness.engine_witness import EngineWitness
+from tests.harness.evidence import QUEUE, Evidence, counted_starts, dirty_keys, gather_jobs
+from tests.harness.ground import Ground
+from tests.harness.judge import judge, shown
+from tests.harness.null_runs import IMAGE
+from tests.harness.worker_process import WorkerProcess, until
+
+_OVER = frozenset({b"finished", b"failed"})
+
+
+class Fleet:
+    """Everything of one test in one temporary place, gone at the end; `image` None = nothing in containers.
+
+    `engine` is docker-py's client and goes with an image.
+    """
+
+    def __init__(self, url: str, *, image: str | None = None, engine: Any = None) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="pd-fleet-")).resolve()
+        self.home.chmod(0o755)
+        self.url = url
+        self.client: redis.Redis = redis.Redis.from_url(url, socket_timeout=30)
+        self.ground = Ground(self.home / "ground")
+        self.job_ids: list[str] = []
+        self._image = image
+        self._witness = EngineWitness(engine) if image else None
+        self._workers: dict[str, WorkerProcess] = {}
+        self._producer = Producer(self.client)
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers.values():
+            worker.kill()
+        if self._witness is not None:
+            self._witness.remove(self.host_ids)
+            self._witness.close()
+        self.client.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    @property
+    def host_ids(self) -> list[str]:
+        """The hosts whose workers have started once."""
+        return [host_id for worker in self._workers.values() if (host_id := worker.host_id)]
+
+    def worker(self, name: str = "alpha", **options: Any) -> WorkerProcess:
+        """Make the worker of a host (see `WorkerProcess`); it is not started."""
+        worker = WorkerProcess(
+            self.home / name, self.url, name=name, **{"image": self._image or IMAGE, **options}
+        )
+        self._workers[name] = worker
+        return worker
+
+    def folder(self, name: str, **orders: str) -> Path:
+        """Make a folder; an order's underscore stands for a dash."""
+        return self.ground.folder(name, {key.replace("_", "-"): value for key, value in orders.items()})
+
+    def enqueue(self, folder: Path, *, keeping: Keeping = LOCAL, **fields: Any) -> str:
+        """Put a job on a folder into the queue and answer its id."""
+        job_id = f"local-{next(self._numbers):08x}"
+        job = local_job(str(folder), task="Do as you are told.", **fields)
+        scope = canonical_folder(str(folder))
+        found = self._producer.enqueue(
+            QUEUE, job_id, job, keeping=keeping, scope_hash=hash16(scope) if scope else None
+        )
+        assert isinstance(found, Enqueued), found
+        self.job_ids.append(job_id)
+        return job_id
+
+    def statuses(self, job_ids: Sequence[str]) -> list[bytes | None]:
+        """Where these jobs stand, in RQ's words."""
+        pipeline = self.client.pipeline(transaction=False)
+        for job_id in job_ids:
+            pipeline.hget(keys.job(rq_id(job_id).encode()), "status")
+        return pipeline.execute()
+
+    def how_many_are_over(self, job_ids: Sequence[str] | None = None) -> int:
+        """How many of these jobs (all) have ended."""
+        return sum(status in _OVER for status in self.statuses(self.job_ids if job_ids is None else job_ids))
+
+    def until_over(self, job_ids: Sequence[str] | None = None, *, seconds: float) -> None:
+        """Wait until these jobs (all) have ended and their records are written."""
+        wanted = self.job_ids if job_ids is None else job_ids
+
+        def over() -> bool:
+            return self.how_many_are_over(wanted) == len(wanted) and not self._pending()
+
+        until(over, seconds=seconds, what=f"{len(wanted)} jobs have ended and are recorded")
+
+    def until_status(self, job_id: str, status: str, *, seconds: float = 10) -> None:
+        """Wait until a job stands so."""
+        until(
+            lambda: self.statuses([job_id]) == [status.encode()],
+            seconds=seconds,
+            what=f"{job_id} is {status}",
+        )
+
+    def until_tidy(self, *, seconds: float) -> None:
+        """Wait until nothing is left to tidy up; what stays is for the judge to name."""
+        try:
+            until(lambda: not self._left() and not dirty_keys(self.client), seconds=seconds, what="tidy")
+        except AssertionError:
+            return
+
+    def record(self, job_id: str) -> Mapping[str, Any]:
+        """The one record file of a job."""
+        (job,) = self._jobs([job_id])
+        (record,) = job.files
+        return record
+
+    def events(self, *names: str) -> list[dict[str, Any]]:
+        """What the workers have logged, of these names (all)."""
+        found = [event for worker in self._workers.values() for event in worker.events()]
+        return [event for event in found if not names or event["event"] in names]
+
+    def evidence(self) -> Evidence:
+        """Gather it; call when everything stands still."""
+        counted, granted = counted_starts(self.client)
+        return Evidence(
+            jobs=self._jobs(self.job_ids),
+            spans=tuple(self.ground.spans()),
+            lives=tuple(self._witness.lives(self.host_ids)) if self._witness else None,
+            left=tuple(self._left()),
+            dirty=dirty_keys(self.client),
+            counted=counted,
+            granted=granted,
+            hosts=len(self._workers),
+        )
+
+    def require_sound(self, *, tidy_seconds: float = 10) -> Evidence:
+        """Gather and judge; AssertionError with what does not hold."""
+        self.until_tidy(seconds=tidy_seconds)
+        evidence = self.evidence()
+        violations = judge(evidence)
+        assert not violations, shown(violations)
+        return evidence
+
+    def complaints(self) -> str:
+        """What the workers wrote to standard error."""
+        return "".join(worker.complaint() for worker in self._workers.values())
+
+    def _jobs(self, job_ids: Sequence[str]) -> Any:
+        return gather_jobs(self.client, job_ids, self._state_dirs(), self.events())
+
+    def _state_dirs(self) -> Iterable[Path]:
+        return (worker.state_dir for worker in self._workers.values())
+
+    def _left(self) -> list[str]:
+        return self._witness.left(self.host_ids) if self._witness else []
+
+    def _pending(self) -> bool:
+        return any(self.client.llen(keys.pending_records(host_id)) for host_id in self.host_ids)

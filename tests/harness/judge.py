@@ -1,0 +1,184 @@
+"""What must hold once all jobs have ended, whatever was killed, frozen or cut off meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runs.container import container_name
+from tests.harness.evidence import QUEUE, Evidence, JobEvidence
+
+_REGISTRY = {"finished": f"rq:finished:{QUEUE}", "failed": f"rq:failed:{QUEUE}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that must not be: which rule, and what was seen."""
+
+    rule: str
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.seen}"
+
+
+Rule = Callable[[Evidence], Iterator[str]]
+
+
+def judge(evidence: Evidence) -> list[Violation]:
+    """List everything that does not hold."""
+    return [Violation(rule.__name__, seen) for rule in RULES for seen in rule(evidence)]
+
+
+def none_lost(evidence: Evidence) -> Iterator[str]:
+    """Each job has ended, stands in the registry of its end and nowhere else, and nobody has it."""
+    for job in evidence.jobs:
+        if job.status not in _REGISTRY:
+            yield f"{job.job_id} is {job.status or 'gone'}, in {', '.join(job.places) or 'no place'}"
+        elif job.places != (_REGISTRY[job.status],) or job.owned:
+            yield f"{job.job_id} is {job.status}, in {', '.join(job.places)}{', owned' * job.owned}"
+
+
+def one_final_record(evidence: Evidence) -> Iterator[str]:
+    """Each job has one record, final, of its one end; file and row say the same."""
+    for job in evidence.jobs:
+        if len(job.files) != 1 or len(job.rows) != 1 or job.results != 1:
+            yield f"{job.job_id}: {len(job.files)} files, {len(job.rows)} rows, {job.results} ends"
+            continue
+        record, row = job.files[0], job.rows[0]
+        if record != row:
+            different = [key for key in record if record[key] != row.get(key)]
+            yield f"{job.job_id}: file and row differ in {', '.join(different)}"
+        if not record["final"]:
+            yield f"{job.job_id}: its record is not final"
+        if (record["outcome"] == "failed") != (job.status == "failed"):
+            yield f"{job.job_id} is {job.status}, its record says {record['outcome']}"
+
+
+def told_once(evidence: Evidence) -> Iterator[str]:
+    """No attempt's end was told twice, and no end but one."""
+    for job in evidence.jobs:
+        twice = [told for told, times in Counter(job.told).items() if times > 1]
+        ends = [name for name, _ in job.told if name != "job_failed"]
+        if twice or len(ends) > 1:
+            yield f"{job.job_id}: {job.told}"
+
+
+def started_once(evidence: Evidence) -> Iterator[str]:
+    """No attempt was started twice; a completed job ran to its end, and so exactly once per attempt."""
+    begins = defaultdict(list)
+    for span in evidence.spans:
+        begins[span.container].append(span)
+    for job in evidence.jobs:
+        attempts = _attempts(job)
+        spans = begins[container_name(job.job_id)]
+        if len(spans) > attempts:
+            yield f"{job.job_id}: {len(spans)} starts in its folder's journal, {attempts} attempts"
+        if _outcome(job) == "completed" and not (spans and spans[-1].end is not None):
+            yield f"{job.job_id} is completed, but its folder's journal has no whole run"
+    yield from _engine_started_once(evidence)
+
+
+def _engine_started_once(evidence: Evidence) -> Iterator[str]:
+    if evidence.lives is None:
+        return
+    attempts = {job.job_id: _attempts(job) for job in evidence.jobs}
+    starts = Counter((life.job_id, life.token) for life in evidence.lives for _ in life.started)
+    for (job_id, token), times in starts.items():
+        if times > 1:
+            yield f"{job_id}: {times} starts under the claim {token}"
+    for job_id, times in Counter(job_id for job_id, _ in starts).items():
+        if times > attempts.get(job_id, 0):
+            yield f"{job_id}: {times} containers started, {attempts.get(job_id)} attempts"
+
+
+def one_job_per_folder(evidence: Evidence) -> Iterator[str]:
+    """On one host, no two containers of a folder at any instant."""
+    if evidence.lives is not None:
+        by_scope: dict[tuple[str, str], list[tuple[float, float, str]]] = defaultdict(list)
+        for life in evidence.lives:
+            for start in life.started:
+                by_scope[life.host_id, life.scope].append((start, life.died or float("inf"), life.job_id))
+        yield from _overlaps(by_scope)
+    if evidence.hosts == 1:
+        by_folder: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+        for span in evidence.spans:
+            # One that was killed ended at an instant that only the engine knows.
+            end = span.begin if span.end is None else span.end
+            by_folder[span.folder].append((span.begin, end, span.container))
+        yield from _overlaps(by_folder)
+
+
+def _overlaps(intervals: Mapping[Any, list[tuple[float, float, str]]]) -> Iterator[str]:
+    for place, found in intervals.items():
+        busy_until, last = float("-inf"), ""
+        for begin, end, job in sorted(found):
+            if begin < busy_until:
+                yield f"{last} and {job} at once in {place}"
+            busy_until, last = max(busy_until, end), job
+
+
+def nothing_left(evidence: Evidence) -> Iterator[str]:
+    """No container and no network of ours is left."""
+    yield from evidence.left
+
+
+def queue_is_clean(evidence: Evidence) -> Iterator[str]:
+    """No key is left of a job in hand, started, asleep or not yet recorded."""
+    yield from evidence.dirty
+
+
+def money_is_right(evidence: Evidence) -> Iterator[str]:
+    """What was counted is what was granted; what is recorded as paid was; nothing started unpaid."""
+    if evidence.counted != evidence.granted:
+        yield f"the counters hold {evidence.counted} starts, {evidence.granted} are granted"
+    containers = Counter(span.container for span in evidence.spans)
+    lives = Counter(life.job_id for life in evidence.lives or () for _ in life.started)
+    for job in evidence.jobs:
+        starts = max(containers[container_name(job.job_id)], lives[job.job_id])
+        if starts > len(job.grants):
+            yield f"{job.job_id}: {starts} starts, paid for {sorted(job.grants)}"
+        for record in job.files:
+            paid, recorded = record["attempt"] in job.grants, record["budgetReserved"]
+            # One that was lost in hand may have been paid for already; its record cannot know.
+            if recorded != paid and record["reason"] != "worker-lost":
+                yield f"{job.job_id}: recorded as reserved {recorded}, paid for {sorted(job.grants)}"
+
+
+RULES: tuple[Rule, ...] = (
+    none_lost,
+    one_final_record,
+    told_once,
+    started_once,
+    one_job_per_folder,
+    nothing_left,
+    queue_is_clean,
+    money_is_right,
+)
+
+
+def outcomes(evidence: Evidence) -> dict[str, int]:
+    """Count the jobs by outcome and reason, for the line that a soak prints."""
+    found = Counter(
+        "/".join(filter(None, (record["outcome"], record["reason"])))
+        for job in evidence.jobs
+        for record in job.files
+    )
+    return dict(sorted(found.items()))
+
+
+def shown(violations: Iterable[Violation], *, most: int = 20) -> str:
+    """Write them for an assertion, the first ones."""
+    found = list(violations)
+    lines = [str(one) for one in found[:most]]
+    return "\n".join([*lines, f"… and {len(found) - most} more"] if len(found) > most else lines)
+
+
+def _attempts(job: JobEvidence) -> int:
+    return max((record["attempt"] + 1 for record in job.files), default=1)
+
+
+def _outcome(job: JobEvidence) -> str | None:
+    return next((record["outcome"] for record in job.files), None)

@@ -1,0 +1,70 @@
+"""The real worker as a process of its own, with a test's knobs: `python -m tests.harness.worker_main KNOBS`.
+
+Everything else is configured as in production, by the environment; see `tests.harness.worker_process`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import django
+
+
+def main(argument: str) -> None:
+    from tests.harness.knobs import Knobs, Points
+
+    knobs = Knobs.from_json(argument)
+    django.setup()
+    from django.conf import settings
+
+    from dispatch.management.commands.runworker import serve
+    from dispatch.worker.build import Edges
+    from pidispatch_site.errors import PidispatchError
+    from runs.backends import make_backend
+    from runs.workspace.jobuser import Account
+    from tests.harness.null_runs import NullBackend, NullRuns, null_prepare
+
+    points = Points(knobs)
+    shared: dict[str, Any] = {
+        "account": Account(os.getuid(), os.getgid()),
+        "timings": knobs.timings,
+        "delays": points,
+    }
+    if knobs.without_containers:
+        edges = Edges(backend=NullBackend(), runs=NullRuns(orders=True), prepare=null_prepare, **shared)
+    else:
+        edges = Edges(backend=PointedBackend(make_backend(settings.PIDISPATCH), points), **shared)
+    try:
+        serve(settings.PIDISPATCH, edges)
+    except PidispatchError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+class PointedBackend:
+    """A backend with points around the calls that change something: `before create`, `after create`, …"""
+
+    POINTED = frozenset({"create", "start", "stop", "remove", "discard"})
+
+    def __init__(self, backend: Any, points: Any) -> None:
+        self._backend = backend
+        self._points = points
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._backend, name)
+        if name not in self.POINTED:
+            return call
+
+        def pointed(*args: Any, **kwargs: Any) -> Any:
+            self._points(f"before {name}")
+            answer = call(*args, **kwargs)
+            self._points(f"after {name}")
+            return answer
+
+        return pointed
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
