@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,7 @@ class RunAdmin(_ModelAdmin):
             "figures": sheet.figures(run),
             "sections": sheet.sections(run),
             "tables": sheet.tables(run),
+            "logs_command": f"manage.py logs {shlex.quote(run.job_id)}",
             "parent_url": _url(run.parent_job_id) if run.parent_job_id else None,
             "recorded": json.dumps(rows.as_recorded(run), indent=2, ensure_ascii=False),
         }

@@ -72,7 +72,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Runs, newest first, and the keys to ask for the neighbours; `cut` when a search found too many."""
+    """Runs, newest first, and the keys to ask for the neighbours; `cut` when a search left ids unseen."""
 
     runs: Sequence[Run]
     newer: Key | None = None
@@ -82,9 +82,9 @@ class Page:
 
 def page(query: Query, *, size: int = PAGE_SIZE) -> Page:
     """Answer a page of runs with one statement."""
-    runs = _filtered(query)
     if query.search:
-        return _search(runs, query.search)
+        return _search(query)
+    runs = _filtered(query)
     if query.newer_than:
         return _page_upwards(runs, query.newer_than, size)
     return _page_downwards(runs, query.older_than, size)
@@ -130,14 +130,19 @@ def _choosiness(query: Query) -> Callable[[Facet], tuple[bool, int]]:
     return lambda facet: (query.facets[facet] == NONE, order.index(facet))
 
 
-def _search(runs: QuerySet[Run], text: str) -> Page:
-    """Find the ids that begin so; the greatest, among which are a schedule's latest occurrences."""
+def _search(query: Query) -> Page:
+    """Look at the ids that begin so, at the greatest when there are many: a schedule's latest occurrences."""
     # A range, because SQLite cannot walk an index for LIKE; PostgreSQL has an index of its own for it.
-    begins = Q(job_id__gte=text, job_id__lt=text + _HIGHEST_CHARACTER)
-    begins = begins if connection.vendor == "sqlite" else Q(job_id__startswith=text)
-    found = list(runs.filter(begins).order_by("-job_id")[: SEARCH_LIMIT + 1])
-    newest_first = sorted(found[:SEARCH_LIMIT], key=lambda run: (run.position, run.job_id), reverse=True)
+    begins = Q(job_id__gte=query.search, job_id__lt=query.search + _HIGHEST_CHARACTER)
+    begins = begins if connection.vendor == "sqlite" else Q(job_id__startswith=query.search)
+    found = list(Run.objects.only(*_LISTED).filter(begins).order_by("-job_id")[: SEARCH_LIMIT + 1])
+    matching = [run for run in found[:SEARCH_LIMIT] if _matches(run, query)]
+    newest_first = sorted(matching, key=lambda run: (run.position, run.job_id), reverse=True)
     return Page(runs=newest_first, cut=len(found) > SEARCH_LIMIT)
+
+
+def _matches(run: Run, query: Query) -> bool:
+    return all((getattr(run, facet) or NONE) == value for facet, value in query.facets.items())
 
 
 def _page_downwards(runs: QuerySet[Run], start: Key | None, size: int) -> Page:

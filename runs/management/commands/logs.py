@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import time
 from argparse import ArgumentParser
@@ -53,7 +54,8 @@ def absence(files: RecordFiles, job_id: str, *, capture: bool) -> str:
     if kept is None:
         return (
             f"This host has neither a log nor a record of {job_id!r} in {files.folder}. It may still wait "
-            f"(manage.py why {job_id}), have run on another host (the run list names it), or never have been."
+            f"(manage.py why {shlex.quote(job_id)}), have run on another host (the run list names it), "
+            f"or never have been."
         )
     told = f"{job_id} ended here: {_summary(kept)}. Its output was not kept"
     if not capture:
