@@ -185,7 +185,6 @@ def _spawn(state: StateDirectory, lock: int, deadline: float) -> None:
 
     What an earlier one left behind is stale, as the lock tells. `OperationalError` when the server ends.
     """
-    _socket(state).unlink(missing_ok=True)
     with _log(state).open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - the packaged binary and our own options
             [str(_binary()), *_arguments(state)],

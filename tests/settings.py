@@ -24,3 +24,6 @@ os.environ |= {
 }
 
 from pidispatch_site.settings import *  # noqa: E402, F403
+
+# A file and not memory, so that threads meet the locks that they meet in production.
+DATABASES["default"]["TEST"] = {"NAME": str(_home / "test.sqlite3")}  # noqa: F405
