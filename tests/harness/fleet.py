@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import redis
 
@@ -129,6 +129,10 @@ class Fleet:
         (job,) = self._jobs([job_id])
         (record,) = job.files
         return record
+
+    def hash_of(self, job_id: str) -> Mapping[bytes, bytes]:
+        """What the queue itself says of a job."""
+        return cast("Mapping[bytes, bytes]", self.client.hgetall(keys.job(rq_id(job_id).encode())))
 
     def events(self, *names: str) -> list[dict[str, Any]]:
         """What the workers have logged, of these names (all)."""
