@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -51,7 +52,9 @@ def settings(url: str | None, *, default: Path) -> dict[str, Any]:
         import_module("psycopg")
     except ImportError as exc:
         raise _wrong("it names PostgreSQL, whose driver is missing: pip install 'psycopg[binary]'") from exc
-    return {**found, "ENGINE": _POSTGRESQL, "CONN_HEALTH_CHECKS": True}
+    # A socket's directory as host is written with %2F, which the library leaves as it is.
+    host = unquote(str(found.get("HOST", "")))
+    return {**found, "HOST": host, "ENGINE": _POSTGRESQL, "CONN_HEALTH_CHECKS": True}
 
 
 def unusable(found: tuple[str, ...]) -> dict[str, Any]:

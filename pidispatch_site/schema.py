@@ -5,22 +5,27 @@ from __future__ import annotations
 import fcntl
 
 from django.core.management import call_command
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
 
 
 def is_current() -> bool:
-    """Tell whether every migration has been applied."""
-    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+    """Tell whether every migration has been applied; our `OperationalError` when there is no database."""
+    try:
+        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+    except DatabaseError as exc:
+        raise OperationalError(f"The database of this host cannot be used: {str(exc).strip()}") from exc
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
 def migrate_if_needed(state: StateDirectory) -> bool:
     """Apply what is missing; tell whether anything was.
 
-    Worker and web process may ask at once: one of them does it. Database errors come out as Django's.
+    Worker and web process may ask at once: one of them does it. Our `OperationalError` when there is no
+    database.
     """
     if is_current():
         return False

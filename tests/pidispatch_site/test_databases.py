@@ -65,6 +65,10 @@ def test_postgresql_is_taken_apart(driver):
     assert settings["OPTIONS"] == {"sslmode": "require"}
 
 
+def test_postgresql_may_be_reached_by_its_socket(driver):
+    assert databases.settings("postgres://op@%2Frun%2Fpg/runs", default=Path("/x"))["HOST"] == "/run/pg"
+
+
 def test_postgresql_without_its_driver_is_told_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
