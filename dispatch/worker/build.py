@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from django.db import DatabaseError
+
 from dispatch.effective import JobDefaults
 from dispatch.gates.scopes import ScopeSlots
 from dispatch.jobs import JobData, encode
@@ -30,7 +32,7 @@ from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.worker import Bells, Parts, Worker
 from hosts.names import SHARED_QUEUE
-from pidispatch_site import clients
+from pidispatch_site import clients, log
 from pidispatch_site.conf import Config
 from runs import labels, provider, retention
 from runs.environment import forwarded
@@ -193,4 +195,8 @@ def _retain(config: Config, files: RecordFiles) -> None:
     now = datetime.now(UTC)
     files.sweep()
     retention.reap_logs(files.folder, days=config.log_retention_days, now=now)
-    retention.prune_rows(days=config.run_retention_days, now=now)
+    try:
+        retention.prune_rows(days=config.run_retention_days, now=now)
+    except DatabaseError as error:
+        # Old rows are no reason to take no work.
+        log.event("row_retention_skipped", error=type(error).__name__)
