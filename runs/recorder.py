@@ -89,12 +89,19 @@ class Recorder:
         """Have `run` look at the list now: something was pushed, or it shall stop."""
         self._woken.set()
 
-    def run(self, stop: threading.Event, *, interval_seconds: float = 5.0) -> None:
-        """Drain at each `wake` and each interval until `stop` is set, and once more; a thread's body."""
+    def run(
+        self, stop: threading.Event, *, interval_seconds: float = 5.0, gather_seconds: float = 0.02
+    ) -> None:
+        """Drain at each `wake` and each interval until `stop` is set, and once more; a thread's body.
+
+        A woken thread waits `gather_seconds` for what is pushed right behind: records that are written
+        together cost a fraction of the processor and of the disk.
+        """
         try:
             while not stop.is_set():
                 self._drain_patiently()
-                self._woken.wait(interval_seconds)
+                if self._woken.wait(interval_seconds):
+                    stop.wait(gather_seconds)
                 self._woken.clear()
             self._drain_patiently()
         finally:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from pidispatch_site.errors import PidispatchError
 from runs.models import Run
@@ -76,8 +77,10 @@ def _drop_connection() -> None:
 
 
 def _upsert(records: Sequence[Record], *, newer: str) -> int:
-    rows = [_row(record) for record in records]
-    with transaction.atomic(), connection.cursor() as cursor:
+    # The connection itself: Django's proxy looks it up again for each of a row's values.
+    database = transaction.get_connection()
+    rows = [_row(record, database) for record in records]
+    with transaction.atomic(), database.cursor() as cursor:
         cursor.executemany(_statement(newer), rows)
         return int(cursor.rowcount)
 
@@ -96,9 +99,9 @@ def _statement(newer: str) -> str:
     )
 
 
-def _row(record: Record) -> list[Any]:
+def _row(record: Record, database: BaseDatabaseWrapper) -> list[Any]:
     values = columns_of(record)
-    return [field.get_db_prep_save(values[field.attname], connection) for field in _FIELDS]
+    return [field.get_db_prep_save(values[field.attname], database) for field in _FIELDS]
 
 
 def columns_of(record: Record) -> Mapping[str, Any]:
