@@ -15,10 +15,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
 import redis
 
 CI = os.environ.get("CI") == "true"
+
+# How long an example takes says how busy the machine is, not whether a rule holds.
+hypothesis.settings.register_profile(
+    "house", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("house")
 
 
 def absent(what: str) -> NoReturn:

@@ -23,7 +23,7 @@ def every_shape(count):
     """Records as different as they come, each of another job."""
     found = []
 
-    @settings(max_examples=count, database=None, deadline=None)
+    @settings(max_examples=count, database=None)
     @given(records())
     def collect(record):
         found.append(replace(record, job_id=f"{len(found)} {record.job_id}"))
@@ -52,7 +52,7 @@ def table() -> list[dict[str, object]]:
 
 
 def test_the_rows_come_back_equal_in_every_column(files, valkey):
-    shapes = every_shape(150)
+    shapes = every_shape(80)
     valkey.rpush(pending_key(HOST), *(record.to_bytes() for record in shapes))
     Recorder(valkey, HOST, files).drain_once(0)
     before = table()

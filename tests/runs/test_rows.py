@@ -59,7 +59,7 @@ def test_every_field_of_a_record_has_its_column():
 def test_any_record_there_can_be_fits_the_table():
     newest = {}
 
-    @settings(max_examples=60, database=None, deadline=None)
+    @settings(max_examples=60, database=None)
     @given(records())
     def write(record):
         known = newest.get(record.job_id)
