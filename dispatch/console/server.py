@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    InvalidResponse,
+    RedisError,
+    ResponseError,
+)
+
 from pidispatch_site import clients, conf, server_url
-from pidispatch_site.errors import OperationalError
+from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
 from pidispatch_site.places import StateDirectory
 
 if TYPE_CHECKING:
     import redis
+
+# Of a server's own words; the rest may be lines of a script.
+_SAID_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +39,7 @@ class Server:
 def switch_server(environment: Mapping[str, str]) -> Iterator[Server]:
     """Reach the server for a command that stops, resumes or looks; never starts one.
 
-    Faults on the way come out as `OperationalError` that names the server.
+    Faults on the way come out as `explained` puts them.
     """
     url, state_dir = conf.switch_settings(environment)
     address = clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
@@ -38,15 +49,42 @@ def switch_server(environment: Mapping[str, str]) -> Iterator[Server]:
 
 @contextmanager
 def reached(address: str) -> Iterator[Server]:
-    """Use a resolved address; what Valkey answers badly or not at all is an `OperationalError`."""
+    """Use a resolved address; a fault on the way is raised as `explained` puts it."""
     shown = server_url.shown(address)
     client = clients.state_client(address)
     try:
         yield Server(client=client, shown=shown)
-    except clients.VALKEY_FAULTS as fault:
-        raise OperationalError(
-            f"Valkey at {shown} does not answer ({type(fault).__name__})."
-            " Check VALKEY_URL and whether the server runs."
-        ) from fault
+    except RedisError as fault:
+        raise explained(fault, shown) from fault
     finally:
         client.close()
+
+
+@contextmanager
+def confirming(server: Server, done: str, queues: Sequence[str]) -> Iterator[None]:
+    """Add to a fault which queues (none: the fleet) are not known to be `done`: an answer may be lost."""
+    try:
+        yield
+    except RedisError as fault:
+        found = explained(fault, server.shown)
+        which = ", ".join(queues) or "the whole fleet"
+        raise type(found)(
+            f"{found}\nNot confirmed as {done}: {which}. `manage.py status` tells; repeating this is safe."
+        ) from fault
+
+
+def explained(fault: RedisError, shown: str) -> PidispatchError:
+    """Say what a fault of redis-py means to a person: nobody, a wrong password, a refusal, no Valkey."""
+    kind = type(fault).__name__
+    match fault:
+        case AuthenticationError() | AuthorizationError():
+            return ConfigurationError(f"Valkey at {shown} refused the user or password in VALKEY_URL.")
+        case ResponseError():
+            said = str(fault)[:_SAID_CHARACTERS]
+            return OperationalError(f"Valkey at {shown} refused what was asked of it ({kind}: {said}).")
+        case InvalidResponse():
+            return ConfigurationError(f"What answers at {shown} is no Valkey or Redis. Check VALKEY_URL.")
+        case _:
+            return OperationalError(
+                f"Valkey at {shown} does not answer ({kind}). Check VALKEY_URL and whether the server runs."
+            )

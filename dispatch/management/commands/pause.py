@@ -10,10 +10,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from redis.exceptions import RedisError
 
 from dispatch import durations
+from dispatch.console.arguments import HIDDEN, one_line
 from dispatch.console.queues import known_queues, named_queues
-from dispatch.console.server import switch_server
+from dispatch.console.server import Server, confirming, switch_server
 from hosts import keys, switches
 
 
@@ -30,6 +32,7 @@ class Command(BaseCommand):
         "Pause all queues, or the named ones. Running jobs finish; nothing new starts. Needs VALKEY_URL only."
     )
     requires_system_checks = ()
+    suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("queues", nargs="*", metavar="QUEUE", help="default: the whole fleet")
@@ -41,15 +44,31 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         named = named_queues(options["queues"])
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
-            flag = switches.pause(
-                server.client,
-                named or (keys.FLEET,),
-                by=_who(),
-                reason=options["reason"],
-                lasting=options["lasting"],
-            )
-            queues = named or known_queues(server.client)
-            self.stdout.write(f"Paused {_what(queues)} on {server.shown}, {_until(flag)}.")
+            known = _known(server)
+            with confirming(server, "paused", named):
+                flag = switches.pause(
+                    server.client,
+                    named or (keys.FLEET,),
+                    by=one_line(_who()),
+                    reason=one_line(options["reason"]),
+                    lasting=options["lasting"],
+                )
+            self.stdout.write(f"Paused {_what(named, known)} on {server.shown}, {_until(flag)}.")
+            for queue in named:
+                if known and queue not in known:
+                    self.stderr.write(f"{queue} was not known here before: is the name right?")
+
+
+def _known(server: Server) -> tuple[str, ...]:
+    """List the queues for the answer; none on a fault, which must not keep anybody from pausing."""
+    try:
+        return known_queues(server.client)
+    except RedisError:
+        return ()
+
+
+def _what(named: tuple[str, ...], known: tuple[str, ...]) -> str:
+    return ", ".join(named) or f"the whole fleet ({', '.join(known) or 'its queues could not be read'})"
 
 
 def _who() -> str:
@@ -57,10 +76,6 @@ def _who() -> str:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (OSError, KeyError):
         return "unknown"
-
-
-def _what(queues: tuple[str, ...]) -> str:
-    return f"{len(queues)} queue{'' if len(queues) == 1 else 's'} ({', '.join(queues)})"
 
 
 def _until(flag: switches.PauseFlag) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from argparse import ArgumentParser
@@ -12,8 +13,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from dispatch.console.follow import EXIT_CODES, follow
+from dispatch.console.arguments import HIDDEN
+from dispatch.console.follow import EXIT_CODES, Ending, Follower
 from dispatch.console.server import Server, reached
+from dispatch.console.tasks import read_task
 from dispatch.ids import local_id
 from dispatch.jobs import JobData, local_job
 from dispatch.queue.producer import LOCAL, Exists, Producer
@@ -22,24 +25,33 @@ from pidispatch_site import clients
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
+from runs import wording
+from runs.outcome import Outcome
 from runs.workspace.folder import CheckedFolder, check_folder, require_clean
 from runs.workspace.git import Git
 from runs.workspace.jobuser import Account
+
+_INTERRUPTED = 130
 
 
 class Command(BaseCommand):
     help = "Enqueue one agent job on the git working tree FOLDER and print its id."
     requires_system_checks = ()
+    suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", metavar="FOLDER", help="the working tree that the agent edits in place")
-        parser.add_argument("--task", help="what is to be done")
+        task = parser.add_mutually_exclusive_group()
+        task.add_argument("--task", metavar="TEXT", help="what is to be done")
+        task.add_argument(
+            "--task-file", metavar="FILE", help="read the task from a file, or from standard input with -"
+        )
         entry = parser.add_mutually_exclusive_group()
         entry.add_argument("--flow", help="the skill .pi/skills/FLOW of the repository to use")
         entry.add_argument("--command", help="a slash command with its arguments, instead of a task")
         parser.add_argument("--provider", help="default: PI_PROVIDER")
         parser.add_argument("--model", help="default: PI_MODEL")
-        parser.add_argument("--max-turns", type=int, help="default: PI_MAX_TURNS")
+        parser.add_argument("--max-turns", type=int, metavar="N", help="default: PI_MAX_TURNS")
         parser.add_argument("--image", help="default: PI_JOB_IMAGE")
         parser.add_argument(
             "--force", action="store_true", help="also with uncommitted changes in the folder"
@@ -58,24 +70,46 @@ class Command(BaseCommand):
         if not options["force"]:
             require_clean(folder, account=account, git=git)
         for note in folder.notes:
-            self.stderr.write(note)
+            self._say(note)
         job_id = local_id(
             str(folder.path), flow=job.flow, command=job.command, task=job.task, now=datetime.now(UTC)
         )
         url = clients.resolve(config.valkey_url, StateDirectory(config.state_dir), start=True)
         with reached(url) as server:
-            line = _enqueue(server, job_id, job, folder)
-            self.stdout.write(line)
+            self.stdout.write(_enqueue(server, job_id, job, folder))
             if options["wait"]:
-                ending = follow(server.client, config.logs_dir, job_id, say=self.stderr.write)
-                self.stderr.write(f"{ending.outcome.value}{f' ({ending.reason})' if ending.reason else ''}")
-                sys.exit(EXIT_CODES[ending.outcome])
+                # The id first, wherever the two streams go.
+                self.stdout.flush()
+                self._wait(server, job_id, config)
+
+    def _wait(self, server: Server, job_id: str, config: Config) -> None:
+        """Follow the job and exit as it ended; an interrupt ends the watching, never the job."""
+        follower = Follower(
+            server.client, job_id, logs_dir=config.logs_dir, here=config.worker_name, say=self._say
+        )
+        try:
+            ending = follower.to_the_end()
+        except KeyboardInterrupt:
+            self._say(f"\nNo longer watching. Job {job_id} stays in the queue or goes on running.")
+            sys.exit(_INTERRUPTED)
+        if ending.outcome is not Outcome.COMPLETED:
+            self._say(_explained(ending))
+        sys.exit(EXIT_CODES[ending.outcome])
+
+    def _say(self, text: str) -> None:
+        # Not in the red of Django's stderr: it is news, no error.
+        self.stderr.write(text, str)
+        self.stderr.flush()
 
 
 def _job(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
+    task = options["task"]
+    if options["task_file"] is not None:
+        # A closed standard input is an empty one.
+        task = read_task(options["task_file"], stdin=sys.stdin.buffer if sys.stdin else io.BytesIO())
     return local_job(
         str(folder.path),
-        task=options["task"],
+        task=task,
         flow=options["flow"],
         command=options["command"],
         provider=options["provider"],
@@ -95,4 +129,12 @@ def _enqueue(server: Server, job_id: str, job: JobData, folder: CheckedFolder) -
     line = f"exists {job_id} {found.state}"
     if found.state.is_waiting and found.queue == SHARED_QUEUE:
         return line
-    raise OperationalError(f"{line}, on queue {found.queue}")
+    raise OperationalError(
+        f"{line}, on queue {found.queue}\n"
+        "The same words on the same folder are one job for the rest of the minute: change them, or wait."
+    )
+
+
+def _explained(ending: Ending) -> str:
+    reason = wording.reason_sentence(ending.reason)
+    return f"{wording.outcome_sentence(ending.outcome)}{f' {reason}' if reason else ''}"

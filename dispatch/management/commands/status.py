@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from dispatch.console.arguments import HIDDEN
 from dispatch.console.server import switch_server
 from dispatch.console.status import read_status
 
@@ -15,8 +16,11 @@ from dispatch.console.status import read_status
 class Command(BaseCommand):
     help = "Print one JSON line: the kill switch and the counts of all queues. Needs VALKEY_URL only."
     requires_system_checks = ()
+    suppressed_base_arguments = HIDDEN
 
     def handle(self, *args: Any, **options: Any) -> None:
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
+            line = json.dumps(read_status(server.client))
+            # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
-            self.stdout.write(json.dumps(read_status(server.client)))
+            self.stdout.write(line)

@@ -1,0 +1,24 @@
+"""What a person types: options that say no more than they need to, and texts that are repaired."""
+
+from __future__ import annotations
+
+# Django's own options, which nobody uses here, would fill each usage line.
+HIDDEN = {
+    "--version",
+    "--verbosity",
+    "--settings",
+    "--pythonpath",
+    "--traceback",
+    "--no-color",
+    "--force-color",
+    "--skip-checks",
+}
+
+
+def one_line(text: str) -> str:
+    """Make one line that can be stored and shown anywhere: half characters and control characters go.
+
+    A pause is never refused for the wording of its reason.
+    """
+    whole = text.encode("utf-8", "replace").decode()
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in whole).split())
