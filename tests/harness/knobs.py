@@ -48,6 +48,7 @@ class Knobs:
     """`delays`: seconds to wait at a point. `gates`: a file that a point waits for, see `Points`.
 
     `without_containers`: only queue, money and records are real (`tests.harness.null_runs`).
+    `memory_bytes`: what a container may have instead of production's 4 GiB.
     """
 
     timings: WorkerTimings = QUICK
@@ -55,6 +56,7 @@ class Knobs:
     gates: Mapping[str, str] = field(default_factory=dict)
     stop_at: StopAt | None = None
     without_containers: bool = False
+    memory_bytes: int | None = None
 
     def to_json(self) -> str:
         """Write them for the worker's command line."""

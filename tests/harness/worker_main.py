@@ -23,6 +23,7 @@ def main(argument: str) -> None:
     from dispatch.worker.build import Edges
     from pidispatch_site.errors import PidispatchError
     from runs.backends import make_backend
+    from runs.engine import Engine
     from runs.workspace.jobuser import Account
     from tests.harness.null_runs import NullBackend, NullRuns, null_prepare
 
@@ -35,7 +36,10 @@ def main(argument: str) -> None:
     if knobs.without_containers:
         edges = Edges(backend=NullBackend(), runs=NullRuns(orders=True), prepare=null_prepare, **shared)
     else:
-        edges = Edges(backend=PointedBackend(make_backend(settings.PIDISPATCH), points), **shared)
+        backend = make_backend(settings.PIDISPATCH)
+        if knobs.memory_bytes is not None:
+            backend = Engine(environment=os.environ, memory_bytes=knobs.memory_bytes)
+        edges = Edges(backend=PointedBackend(backend, points), **shared)
     try:
         serve(settings.PIDISPATCH, edges)
     except PidispatchError as error:

@@ -164,6 +164,10 @@ class WorkerProcess:
                 return int(line.split()[1]) / 1024
         raise AssertionError(f"the system does not tell {field}")
 
+    def forget_peak(self) -> None:
+        """Have `VmHWM` begin anew from what it holds now."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
     @property
     def _out(self) -> Path:
         return self.home / "stdout.log"

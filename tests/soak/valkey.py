@@ -1,0 +1,86 @@
+"""Valkey restarted, killed for 8 s and frozen for 5 s in two ways, while two hosts work off many jobs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from tests.harness.fleet import Fleet
+from tests.harness.judge import outcomes
+from tests.harness.knobs import QUICK, Knobs
+from tests.harness.valkey_server import ValkeyServer
+from tests.harness.worker_process import until
+from tests.soak.stage import Clock, stage
+
+#: A beat is old, and an owner gone, long before an outage of 8 s is over: what a live worker survives by
+#: waiting, not by luck.
+TIMINGS = replace(QUICK, reap_every=3, scope_recheck=2, queue=replace(QUICK.queue, late=3, gone=6))
+
+
+def run(*, short: bool) -> dict[str, object]:
+    """200 jobs on 20 folders of two hosts; no live job may fail."""
+    jobs, folders = (50, 10) if short else (200, 20)
+    clock = Clock()
+    with stage() as (fleet, server):
+        workers = [fleet.worker(name, concurrency=2) for name in ("alpha", "beta")]
+        for worker in workers:
+            worker.start(Knobs(timings=TIMINGS))
+        places = [
+            fleet.folder(f"folder-{number}", delay=f"{0.5 + number / 10:.1f}") for number in range(folders)
+        ]
+        for number in range(jobs):
+            fleet.enqueue(places[number % folders])
+        faults = _afflict(fleet, server, pause_between=2 if short else 6)
+        fleet.until_over(seconds=600)
+        evidence = fleet.require_sound()
+        ended = outcomes(evidence)
+        assert ended == {"completed": jobs}, ended
+        assert [worker.returncode for worker in workers] == [None, None]
+        return {
+            "seconds": clock.seconds,
+            "jobs": jobs,
+            "faults": faults,
+            "outcomes": ended,
+            "putBacks": len(fleet.events("job_put_back")),
+            "outagesTold": len(fleet.events("valkey_unreachable")),
+        }
+
+
+def _afflict(fleet: Fleet, server: ValkeyServer, *, pause_between: float) -> list[str]:
+    """Do one thing after another to the server, each while jobs run; name them."""
+    done = []
+    for afflict in (_restart, _kill_for_8_s, _pause_for_5_s, _freeze_for_5_s):
+        time.sleep(pause_between)
+        until(lambda: _some_run(fleet), seconds=30, what="jobs run")
+        afflict(server)
+        done.append(afflict.__name__.strip("_"))
+    assert fleet.how_many_are_over() < len(fleet.job_ids), "all was done before the last of it"
+    return done
+
+
+def _some_run(fleet: Fleet) -> bool:
+    return b"started" in fleet.statuses(fleet.job_ids)
+
+
+def _restart(server: ValkeyServer) -> None:
+    server.terminate()
+    server.start()
+
+
+def _kill_for_8_s(server: ValkeyServer) -> None:
+    server.kill()
+    time.sleep(8)
+    server.start()
+
+
+def _pause_for_5_s(server: ValkeyServer) -> None:
+    client = server.client()
+    client.execute_command("CLIENT", "PAUSE", 5000, "ALL")
+    client.close()
+    time.sleep(6)
+
+
+def _freeze_for_5_s(server: ValkeyServer) -> None:
+    server.freeze()
+    time.sleep(5)
+    server.thaw()
