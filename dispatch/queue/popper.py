@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -64,6 +65,7 @@ class Popper:
             self._keys.takers,
             *hosts_keys.switches(queue=queue, host=owner.host),
         )
+        self._is_known = False
         self._moved: tuple[bytes, str] | None = None
 
     def pop(self) -> Popped:
@@ -73,15 +75,25 @@ class Popper:
         return self._claim("pop", b"", self._owner.next_token())
 
     def wait(self, seconds: float) -> Popped:
-        """Take the next job, waiting for one at most `seconds` (positive)."""
+        """Take the next job, waiting for one at most `seconds` (positive).
+
+        A caller that looks for pauses asks `pop` first and waits only when it said Empty.
+        """
         if self._moved:
             return self._claim_moved(self._moved)
+        self._introduce()
         raw_id = cast("bytes | None", self._client.blmove(self._keys.jobs, self._taken, seconds))  # type: ignore[arg-type]
         if raw_id is None:
             return Empty()
         self._moved = raw_id, self._owner.next_token()
         self._delays("after move")
         return self._claim_moved(self._moved)
+
+    def _introduce(self) -> None:
+        """Make the boot known before its first move: the sweep finds what a boot took through its beats."""
+        if not self._is_known:
+            self._scripts.call("beat", (self._keys.takers,), (self._owner.boot, 1, 1, time.time()))
+            self._is_known = True
 
     def _claim_moved(self, moved: tuple[bytes, str]) -> Popped:
         # Kept until answered: the claim whose answer was lost is repeated with its own token.

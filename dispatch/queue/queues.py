@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING, Any
 from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
-from rq.utils import as_text
-
-from dispatch.queue import keys
-from hosts import keys as hosts_keys
 
 if TYPE_CHECKING:
     import redis
-
-SHARED_QUEUE = "pi-jobs"
-
-
-def host_queue(host: str) -> str:
-    """Name the queue that only this host drains."""
-    return f"{SHARED_QUEUE}@{host}"
 
 
 class DispatchJob(Job):
@@ -41,15 +30,3 @@ class DispatchJob(Job):
 def rq_queue(client: redis.Redis, name: str) -> Queue:
     """Make RQ's object of a queue."""
     return Queue(name, connection=client, job_class=DispatchJob, serializer=JSONSerializer)
-
-
-def known_queues(client: redis.Redis) -> frozenset[str]:
-    """Name every queue that was ever used or paused: ours to know, and RQ's."""
-    pipeline = client.pipeline(transaction=False)
-    pipeline.smembers(hosts_keys.QUEUES_KNOWN)
-    pipeline.smembers(keys.QUEUES)
-    ours, theirs = pipeline.execute()
-    prefix = keys.queue_keys("").jobs
-    return frozenset(as_text(name) for name in ours) | frozenset(
-        as_text(key).removeprefix(prefix) for key in theirs
-    )

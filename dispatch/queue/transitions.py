@@ -76,11 +76,8 @@ class Transitions:
         return self._step(
             "put_off",
             (
-                keys.job(claimed.raw_id),
-                names.taken(self.owner.boot),
-                names.scheduled,
-                keys.waiters(claimed.queue, reason, scope_hash),
-                keys.QUEUES,
+                *(keys.job(claimed.raw_id), names.taken(self.owner.boot), names.scheduled),
+                *(keys.waiters(claimed.queue, reason, scope_hash), keys.QUEUES),
             ),
             (claimed.raw_id, claimed.token, until_ms, reason, scope_hash or "", names.jobs),
         )
@@ -92,32 +89,18 @@ class Transitions:
         """
         names = keys.queue_keys(claimed.queue)
         worker = self.owner.worker_name(claimed.queue)
-        now = self.now()
+        entry = {"job": claimed.job_id, "attempt": claimed.attempt, "token": claimed.token}
         return self._step(
             "begin",
             (
-                keys.job(claimed.raw_id),
-                names.taken(self.owner.boot),
+                *(keys.job(claimed.raw_id), names.taken(self.owner.boot)),
                 *hosts_keys.switches(queue=claimed.queue, host=self.owner.host),
                 *self._execution_keys(claimed, names, worker),
                 keys.containers(self.owner.host_id),
             ),
             (
-                claimed.raw_id,
-                claimed.token,
-                fields.rq_text(now),
-                now.timestamp(),
-                worker,
-                self.timings.execution_ttl,
-                container,
-                _compact(
-                    {
-                        "job": claimed.job_id,
-                        "attempt": claimed.attempt,
-                        "token": claimed.token,
-                        "deadline": deadline_ms,
-                    }
-                ),
+                *self._stamp(claimed, self.timings.execution_ttl),
+                *(container, _compact({**entry, "deadline": deadline_ms})),
             ),
         )
 
@@ -127,17 +110,10 @@ class Transitions:
         return self._step(
             "refuse",
             (
-                keys.job(claimed.raw_id),
-                names.taken(self.owner.boot),
-                names.finished,
-                keys.results(claimed.raw_id),
-                keys.pending_records(self.owner.host_id),
+                *(keys.job(claimed.raw_id), names.taken(self.owner.boot), names.finished),
+                *(keys.results(claimed.raw_id), keys.pending_records(self.owner.host_id)),
             ),
-            (
-                *self._ending(claimed, results.FINISHED_SECONDS),
-                *results.returned(reason),
-                record,
-            ),
+            (*self._stamp(claimed, results.FINISHED_SECONDS), *results.returned(reason), record),
         )
 
     def end(self, claimed: Claimed, *, outcome: Outcome, reason: str | None, record: bytes) -> Step:
@@ -149,16 +125,14 @@ class Transitions:
         return self._step(
             "end",
             (
-                keys.job(claimed.raw_id),
-                names.taken(self.owner.boot),
-                names.failed if failed else names.finished,
-                keys.results(claimed.raw_id),
+                *(keys.job(claimed.raw_id), names.taken(self.owner.boot)),
+                *(names.failed if failed else names.finished, keys.results(claimed.raw_id)),
                 keys.pending_records(self.owner.host_id),
                 *self._execution_keys(claimed, names, worker),
                 keys.worker(worker),
             ),
             (
-                *self._ending(claimed, results.FAILED_SECONDS if failed else results.FINISHED_SECONDS),
+                *self._stamp(claimed, results.FAILED_SECONDS if failed else results.FINISHED_SECONDS),
                 *(results.raised(token) if failed else results.returned(token)),
                 record,
                 "failed" if failed else "finished",
@@ -176,29 +150,19 @@ class Transitions:
         return self._step(
             "again",
             (
-                keys.job(claimed.raw_id),
-                names.taken(self.owner.boot),
-                names.scheduled,
-                keys.waiters(claimed.queue, "retry"),
-                keys.QUEUES,
+                *(keys.job(claimed.raw_id), names.taken(self.owner.boot), names.scheduled),
+                *(keys.waiters(claimed.queue, "retry"), keys.QUEUES),
                 *self._execution_keys(claimed, names, worker),
-                keys.worker(worker),
-                keys.pending_records(self.owner.host_id),
+                *(keys.worker(worker), keys.pending_records(self.owner.host_id)),
             ),
             (
-                claimed.raw_id,
-                claimed.token,
-                delay_ms,
-                names.jobs,
-                fields.rq_text(now),
-                now.timestamp(),
-                claimed.attempt + 1,
-                _compact([*claimed.attempt_log, log_entry]),
-                record,
+                *(claimed.raw_id, claimed.token, delay_ms, names.jobs),
+                *(fields.rq_text(now), now.timestamp(), claimed.attempt + 1),
+                *(_compact([*claimed.attempt_log, log_entry]), record),
             ),
         )
 
-    def _ending(self, claimed: Claimed, seconds: int) -> tuple[Value, ...]:
+    def _stamp(self, claimed: Claimed, seconds: int) -> tuple[Value, ...]:
         now = self.now()
         return (
             claimed.raw_id,

@@ -1,4 +1,4 @@
-"""What the tests of the queue share: one host's worker without its threads, and looks at everything in Valkey."""
+"""What the tests of the queue share: one host's worker without its threads, and looks into Valkey."""
 
 from __future__ import annotations
 

@@ -196,6 +196,13 @@ def test_a_job_that_runs_or_has_ended_is_not_dropped(valkey, host, bring, answer
     assert everything(valkey) == before
 
 
+def test_a_hash_that_is_no_job_is_left_alone(valkey, host):
+    valkey.hset(keys.job(b"local-1"), mapping={"origin": QUEUE})
+
+    assert drop(valkey, "local-1") is Drop.ABSENT
+    assert valkey.exists(keys.job(b"local-1"))
+
+
 def test_a_job_that_is_not_there_is_absent(valkey):
     assert drop(valkey, "local-1") is Drop.ABSENT
     assert everything(valkey) == {}

@@ -111,6 +111,21 @@ def test_under_a_pause_nothing_comes_out_and_the_order_is_kept(valkey, host, how
     assert "taker" not in hash_of(valkey, "local-1")
 
 
+def test_a_paused_queue_is_paused_also_when_it_is_empty(valkey, host):
+    switches.pause(valkey, [QUEUE], by="test", reason="")
+
+    assert host.popper.pop() == Paused()
+
+
+def test_under_a_pause_the_claim_of_somebody_who_does_not_have_it_is_taken_away(valkey):
+    host = Host(valkey, delays=lambda point: pause_fleet(valkey) if point == "after move" else None)
+    host.enqueue("local-1")
+    valkey.hset(keys.job(b"local-1"), mapping={"taker": "bbbb-00000009/7", "host": "beta"})
+
+    assert host.popper.wait(1) == Paused()
+    assert_sound(valkey, ["local-1"])
+
+
 def test_a_pause_that_comes_between_move_and_claim_puts_it_back_to_the_front(valkey):
     host = Host(valkey, delays=lambda point: pause_fleet(valkey) if point == "after move" else None)
     host.enqueue("local-1", "local-2")
@@ -315,8 +330,9 @@ def test_a_field_that_makes_no_sense_reads_as_unset(valkey, host, name, value, a
     assert getattr(host.claim(), attribute) == expected
 
 
-def test_each_pop_makes_its_boot_known_to_the_sweep(valkey, host):
-    host.popper.pop()
+@BOTH
+def test_each_pop_makes_its_boot_known_to_the_sweep(valkey, host, how):
+    pop(host, how) if how == "pop" else host.popper.wait(0.01)
 
     assert valkey.zscore(NAMES.takers, host.owner.boot) is not None
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 
 import pytest
-from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from dispatch.jobs import CALLABLE, encode, local_job
 from dispatch.queue import keys
 from dispatch.queue.producer import CRON, FORGE, LOCAL, Enqueued, Exists, Producer
-from dispatch.queue.queues import host_queue, known_queues
 from dispatch.queue.states import State
 from pidispatch_site import clients
 from runs.outcome import Outcome
@@ -163,9 +161,8 @@ def test_many_producers_at_once_enqueue_one_job(valkey_url, valkey):
     assert listed(valkey) == ["local-1"]
 
 
-def test_every_queue_that_was_used_or_paused_is_known(valkey, host):
-    host.producer.enqueue(host_queue("alpha"), "local-1", JOB)
-    valkey.sadd("queues:known", "pi-jobs@paused-only")
-    Queue("stock", connection=valkey).enqueue("os.getpid")
+def test_a_queue_is_known_with_its_first_job(valkey, host):
+    host.producer.enqueue("pi-jobs@alpha", "local-1", JOB)
 
-    assert known_queues(valkey) == {"pi-jobs@alpha", "pi-jobs@paused-only", "stock"}
+    assert valkey.smembers("queues:known") == {b"pi-jobs@alpha"}
+    assert valkey.smembers("rq:queues") == {b"rq:queue:pi-jobs@alpha"}

@@ -1,4 +1,4 @@
-"""Jobs that sleep come back on time, never early, the oldest foremost; and are woken when what they wait for is free."""
+"""Jobs that sleep come back on time, the oldest foremost, and are woken when what they wait for is free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What had an owner that is gone: back to the queue, or failed and recorded, once; and nobody alive is judged."""
+"""What had an owner that is gone: back to the queue, or failed and recorded, once. Nobody alive is judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does with a job in hand: from which states, to which, once, never over somebody else's word."""
+"""What a worker does with a job in hand: from which states, once, never over somebody else's word."""
 
 from __future__ import annotations
 
@@ -227,6 +227,17 @@ def test_the_back_off_counts_from_valkeys_now(valkey, host):
     assert before + 60_000 <= wakes <= now_ms(valkey) + 61_000
 
 
+def test_a_job_that_begins_waits_for_nothing_and_lives_until_its_end(valkey, host):
+    host.put_off(host.claim(), 1)
+    host.promoter.promote([QUEUE])
+    valkey.expire(keys.job(b"local-1"), 1000)
+
+    host.start()
+
+    assert not {"reason", "since", "until"} & set(hash_of(valkey, "local-1"))
+    assert valkey.ttl(keys.job(b"local-1")) == -1
+
+
 def test_begin_names_the_container_for_stop_and_no_ending_takes_it_away(valkey, host):
     claimed = host.claim()
     host.steps.begin(claimed, container="pi-job-local-1", deadline_ms=123)
@@ -300,6 +311,17 @@ def test_the_old_token_of_a_job_popped_again_by_the_same_boot_has_no_say(valkey,
     assert host.begin(second) is Step.DONE
 
 
+@pytest.mark.parametrize("move", ["give back", "put off", "refuse", "end failed", "again"])
+def test_a_begin_of_a_job_that_left_by_the_same_claim_has_lost(valkey, host, move):
+    """It must not count as landed: a container would follow."""
+    claimed = host.claim()
+    MOVES[move](host, claimed)
+    before = everything(valkey)
+
+    assert host.begin(claimed) is Step.LOST
+    assert everything(valkey) == before
+
+
 def test_a_late_finish_leaves_a_stalled_job_failed(valkey, host):
     claimed = stalled(host)
 
@@ -311,7 +333,7 @@ def test_a_late_finish_leaves_a_stalled_job_failed(valkey, host):
     assert [one["cause"] for one in records(valkey, "bbbb")] == ["stalled"]
 
 
-def test_every_ending_fits_into_a_full_server(valkey, host):
+def test_every_ending_and_every_beat_fits_into_a_full_server(valkey, host):
     host.enqueue("local-2", "local-3", "local-4", "local-5")
     begun_jobs = [host.start() for _ in range(3)]
     in_hand_jobs = [host.claim() for _ in range(2)]
@@ -323,6 +345,7 @@ def test_every_ending_fits_into_a_full_server(valkey, host):
             host.refuse(in_hand_jobs[0]),
             host.steps.give_back(in_hand_jobs[1]),
         ]
+        host.beats.beat(begun_jobs)
         Sweeper.tick(host.sweeper, [QUEUE])
     finally:
         valkey.config_set("maxmemory", 0)

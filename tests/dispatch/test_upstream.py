@@ -1,4 +1,4 @@
-"""RQ's source, pinned: what we lean on, imitate or must never call. A change here is to be read, then noted."""
+"""RQ's source, pinned: what we lean on, imitate or must never call. Read a change, then note it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_key_names_are_rqs_own(valkey):
     assert keys.execution(b"local-1", "e1").decode() == execution.key
     assert keys.worker_executions("w") == execution.worker_executions_key
     assert keys.worker("w") == BaseWorker.redis_worker_namespace_prefix + "w"
-    assert keys.QUEUES == queue.Queue.redis_queues_keys
+    assert queue.Queue.redis_queues_keys == keys.QUEUES
 
 
 def test_the_words_of_a_result_are_rqs_own():

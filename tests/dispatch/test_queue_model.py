@@ -1,0 +1,244 @@
+"""Any sequence of steps by two hosts, against a model that knows contracts 3 and nothing of Valkey."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from dispatch.queue.dropping import Drop, drop
+from dispatch.queue.popper import Claimed, Empty, Paused
+from dispatch.queue.producer import Enqueued
+from dispatch.queue.transitions import Step
+from dispatch.queue.waiters import Waiters
+from hosts import switches
+from tests.dispatch.queuekit import JOB, MOVES, QUEUE, Host, age_beat, assert_sound, hash_of, records
+
+HOSTS = {"alpha": "aaaa", "beta": "bbbb"}
+# From a state, what a move by its owner makes of a job.
+LEADS = {
+    ("in hand", "give back"): "queued",
+    ("in hand", "put off"): "scheduled",
+    ("in hand", "refuse"): "finished",
+    ("in hand", "begin"): "started",
+    ("in hand", "end failed"): "failed",
+    ("in hand", "again"): "scheduled",
+    ("started", "begin"): "started",
+    ("started", "end"): "finished",
+    ("started", "end failed"): "failed",
+    ("started", "again"): "scheduled",
+}
+STATUS = {"in hand": "queued"}
+
+
+@dataclass
+class Model:
+    """What one job should be: its state, whose claim it is, and what has left by which claim last."""
+
+    state: str = "queued"
+    token: str | None = None
+    left: str | None = None
+    put_backs: int = 0
+    finals: int = 0
+    begun: int = 0
+    attempt: int = 0
+
+
+class Fleet(RuleBasedStateMachine):
+    """Two hosts that pop, move, die, restart and sweep; old claims are kept and tried again later."""
+
+    client = None
+    claims = Bundle("claims")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client.flushall()
+        self.jobs: dict[str, Model] = {}
+        self.boots = Counter()
+        self.hosts = {name: self.boot(name) for name in HOSTS}
+        self.paused = False
+
+    def boot(self, name: str) -> Host:
+        self.boots[name] += 1
+        host = Host(self.client, name=name, host_id=HOSTS[name], boot_number=self.boots[name])
+        host.beats._beat(())
+        return host
+
+    @rule(number=st.integers(0, 4))
+    def enqueue(self, number):
+        job_id = f"local-{number}"
+
+        answer = self.hosts["alpha"].producer.enqueue(QUEUE, job_id, JOB)
+
+        assert isinstance(answer, Enqueued) is (job_id not in self.jobs)
+        self.jobs.setdefault(job_id, Model())
+
+    @rule(target=claims, name=st.sampled_from(sorted(HOSTS)))
+    def pop(self, name):
+        popped = self.hosts[name].popper.pop()
+
+        waiting = [job_id for job_id, job in self.jobs.items() if job.state == "queued"]
+        if self.paused:
+            assert popped == Paused()
+            return None
+        if not waiting:
+            assert popped == Empty()
+            return None
+        assert isinstance(popped, Claimed)
+        job = self.jobs[popped.job_id]
+        assert popped.job_id in waiting
+        assert (popped.put_backs, popped.attempt) == (job.put_backs, job.attempt)
+        job.state, job.token = "in hand", popped.token
+        return self.hosts[name], popped
+
+    @rule(claim=claims, move=st.sampled_from(sorted(MOVES)))
+    def move(self, claim, move):
+        if claim is None:
+            return
+        host, claimed = claim
+        job = self.jobs.get(claimed.job_id, Model(state="gone"))
+
+        answer = MOVES[move](host, claimed)
+
+        owned = job.token == claimed.token
+        lead = LEADS.get((job.state, move)) if owned else None
+        if lead is None:
+            # A begin never counts as landed because its job has left: a container would follow.
+            landed = job.left == claimed.token and move != "begin"
+            assert answer is (Step.DONE if landed else Step.LOST)
+        elif move == "begin" and job.state == "in hand" and self.paused:
+            assert answer is Step.HELD
+        else:
+            assert answer is Step.DONE
+            self.land(job, move, lead, claimed)
+
+    def land(self, job, move, lead, claimed):
+        job.begun += move == "begin" and job.state == "in hand"
+        job.finals += lead in {"finished", "failed"}
+        job.attempt += move == "again"
+        job.state = lead
+        if lead != "started":
+            job.token, job.left = None, claimed.token
+
+    @rule()
+    def promote(self):
+        self.hosts["alpha"].promoter.promote([QUEUE])
+        Waiters(self.client).wake_all([QUEUE], "retry")
+        Waiters(self.client).wake_all([QUEUE], "scope-busy", "abcd")
+        self.hosts["beta"].promoter.promote([QUEUE])
+        for job in self.jobs.values():
+            if job.state == "scheduled":
+                job.state = "queued"
+
+    @rule(name=st.sampled_from(sorted(HOSTS)))
+    def restart(self, name):
+        dead = self.hosts[name].owner.boot
+        self.hosts[name] = self.boot(name)
+
+        swept = self.hosts[name].sweeper.at_boot([QUEUE])
+
+        self.settle(lambda token: token.startswith(f"{HOSTS[name]}-"), swept)
+        assert dead != self.hosts[name].owner.boot
+
+    @rule(name=st.sampled_from(sorted(HOSTS)))
+    def die_and_be_swept_by_the_other(self, name):
+        other = "beta" if name == "alpha" else "alpha"
+        mine = self.hosts[name].owner.boot
+        held = {job.token for job in self.jobs.values() if job.token}
+        for host in self.hosts.values():
+            host.held = held
+        # The other speaks now; only this one is silent.
+        self.hosts[other].beats._beat(())
+        age_beat(self.client, self.hosts[name], 1000)
+
+        swept = self.hosts[other].sweeper.tick([QUEUE])
+
+        self.settle(lambda token: token.startswith(f"{mine}/"), swept)
+
+    def settle(self, is_dead, swept):
+        put_back, failed = [], []
+        for job_id, job in self.jobs.items():
+            if not job.token or not is_dead(job.token):
+                continue
+            if job.state == "started" or job.put_backs == 5:
+                job.state, job.finals, job.left = "failed", job.finals + 1, None
+                failed.append(job_id)
+            else:
+                job.state, job.put_backs = "queued", job.put_backs + 1
+                put_back.append(job_id)
+            job.token = None
+        assert sorted(swept.put_back) == sorted(put_back)
+        assert sorted(one.job_id for one in swept.failed) == sorted(failed)
+
+    @rule(number=st.integers(0, 4))
+    def drop(self, number):
+        job_id = f"local-{number}"
+        job = self.jobs.get(job_id)
+
+        answer = drop(self.client, job_id)
+
+        if job is None:
+            assert answer is Drop.ABSENT
+        elif job.state == "started":
+            assert answer is Drop.STARTED
+        elif job.state in {"finished", "failed"}:
+            assert answer is Drop.OVER
+        else:
+            assert answer is Drop.DROPPED
+            del self.jobs[job_id]
+            self.forget_records(job_id)
+
+    def forget_records(self, job_id):
+        for host_id in HOSTS.values():
+            for raw in self.client.lrange(f"records:pending:{host_id}", 0, -1):
+                if f'"{job_id}"'.encode() in raw:
+                    self.client.lrem(f"records:pending:{host_id}", 1, raw)
+
+    @rule()
+    def pause(self):
+        switches.pause(self.client, [QUEUE], by="test", reason="")
+        self.paused = True
+
+    @rule()
+    def resume(self):
+        switches.resume_all(self.client)
+        self.paused = False
+
+    @invariant()
+    def valkey_holds_what_the_model_says(self):
+        finals = Counter(
+            one["job"]
+            for host_id in HOSTS.values()
+            for one in records(self.client, host_id)
+            if one.get("final", True)
+        )
+        for job_id, job in self.jobs.items():
+            found = hash_of(self.client, job_id)
+            assert found["status"] == STATUS.get(job.state, job.state)
+            assert found.get("taker") == job.token
+            assert found["putBacks"] == str(job.put_backs)
+            assert found["attempt"] == str(job.attempt)
+            assert finals[job_id] == job.finals <= 1
+            assert job.begun <= job.attempt + 1
+        assert_sound(self.client, self.jobs)
+
+
+@pytest.mark.parametrize("steps", [50])
+def test_any_sequence_of_steps_keeps_to_the_table(valkey, steps):
+    machine = type("FleetOnThisServer", (Fleet,), {"client": valkey})
+
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=steps,
+            deadline=None,
+            # Shrinking against a real server takes minutes; take Phase.shrink in to look into a failure.
+            phases=(Phase.reuse, Phase.generate),
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
