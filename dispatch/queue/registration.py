@@ -48,6 +48,8 @@ class Registration(BaseWorker):
             # The name carries our boot id: the row that is there is the one of the first try.
             self.birth_date = self.birth_date or now()
         self.beat(busy=False)
+        # RQ's maintenance, which never runs here, would take the rows of killed boots out of the list.
+        worker_registration.clean_worker_registry(self.queues[0])
 
     def beat(self, *, busy: bool) -> None:
         """Stay in RQ's list; a row that had expired is written again."""

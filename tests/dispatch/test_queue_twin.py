@@ -357,6 +357,28 @@ def test_registering_may_be_repeated_and_a_new_boot_serves_at_once(valkey, host)
     assert len(BaseWorker.all(connection=valkey)) == 2
 
 
+def test_the_rows_of_killed_boots_leave_rqs_list_with_the_next_boot(valkey, host):
+    host.beats.register()
+    valkey.delete(f"rq:worker:alpha.{host.owner.boot}.{QUEUE}")
+    new = Host(valkey, boot_number=2)
+
+    new.beats.register()
+
+    row = f"rq:worker:alpha.{new.owner.boot}.{QUEUE}".encode()
+    assert valkey.smembers("rq:workers") == valkey.smembers(f"rq:workers:{QUEUE}") == {row}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.FAILED])
+def test_an_ending_clears_its_registry_of_ids_whose_time_is_up(valkey, host, outcome):
+    for registry in ("finished", "failed"):
+        valkey.zadd(f"rq:{registry}:{QUEUE}", {"old": 1, "kept": time.time() + 100})
+
+    host.end(host.start(), outcome)
+
+    registry = "failed" if outcome is Outcome.FAILED else "finished"
+    assert valkey.zrange(f"rq:{registry}:{QUEUE}", 0, -1) == [b"kept", OURS.encode()]
+
+
 def test_a_worker_that_ended_its_runs_leaves_rqs_list(valkey, host):
     host.beats.register()
 

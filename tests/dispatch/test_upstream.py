@@ -28,6 +28,8 @@ PINNED = {
     BaseWorker.set_state: "bb8d4f1d93ff",
     BaseWorker.procline: "126ae4ea885e",
     worker_registration.register: "757bc1c839a2",
+    worker_registration.clean_worker_registry: "4e48a0d48857",
+    registry.FinishedJobRegistry.cleanup: "8d3debb01fc5",
     worker_registration.unregister: "14ac14053479",
     # Executions: begin.lua, beat.lua, shared/execution.lua.
     Execution.create: "b167074a0d20",

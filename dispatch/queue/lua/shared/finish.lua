@@ -30,6 +30,8 @@ local function finish(f)
   redis.call('XADD', f.results, 'MAXLEN', '~', 10, '*', unpack(result))
   redis.call('EXPIRE', f.results, ttl)
   redis.call('EXPIRE', f.job, ttl)
+  -- What RQ's own cleanup of this registry does, which never runs here: without it the registry grows for ever.
+  redis.call('ZREMRANGEBYSCORE', f.registry, 0, math.floor(f.now / 1000))
   redis.call('ZADD', f.registry, math.floor(f.now / 1000) + ttl, f.id)
   redis.call('RPUSH', f.records, f.record)
 end
