@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from runs.outcome import InfraFault
 from runs.workspace.git import Git, GitOutputTooLargeError
 from runs.workspace.head import Repository, open_repository
 
@@ -93,22 +94,20 @@ def _count(folder: Path, *, git: Git, budget: _Budget, depth: int) -> Changes:
 
 def _count_one(folder: Path, *, git: Git) -> Changes:
     repository = open_repository(folder, git=git)
-    with _stand_in(repository, git=git) as environment:
-        try:
-            output = git.tell(
-                "status",
-                "--porcelain=v1",
-                "-z",
+    try:
+        with _stand_in(repository, git=git) as environment:
+            # "dirty": compare a submodule's commit, start no git in it.
+            what = (
                 "--untracked-files=normal",
-                # "dirty": compare a submodule's commit, start no git in it.
                 "--ignore-submodules=dirty",
                 "--no-renames",
                 "--no-ahead-behind",
-                cwd=folder,
-                environment=environment,
             )
-        except GitOutputTooLargeError:
-            return Changes(complete=False)
+            output = git.tell("status", "--porcelain=v1", "-z", *what, cwd=folder, environment=environment)
+    except GitOutputTooLargeError:
+        return Changes(complete=False)
+    except OSError as fault:
+        raise InfraFault(detail="git-dir-unwritable") from fault
     entries = output.split(b"\0")[:-1]
     untracked = sum(entry.startswith(b"??") for entry in entries)
     return Changes(tracked=len(entries) - untracked, untracked=untracked)
@@ -125,8 +124,6 @@ def _stand_in(repository: Repository, *, git: Git) -> Iterator[Mapping[str, str]
         (home / "HEAD").write_text(f"{repository.sha or 'ref: refs/heads/none'}\n", encoding="ascii")
         (home / "config").write_text(_config(repository, settings), encoding="ascii")
         (home / "info" / "exclude").symlink_to(repository.exclude)
-        for shared in repository.index.parent.glob("sharedindex.*"):
-            (home / shared.name).symlink_to(shared)
         if git.account is not None:
             os.chown(home, git.account.uid, git.account.gid)
         yield {
@@ -157,8 +154,7 @@ def _harmless_settings(folder: Path, *, git: Git) -> dict[str, str]:
 
 def _submodules(folder: Path, *, git: Git) -> list[Path]:
     """List the checked-out submodules that `.gitmodules` names, none outside the folder or behind a link."""
-    modules = folder / ".gitmodules"
-    if modules.is_symlink() or not modules.is_file():
+    if not (folder / ".gitmodules").is_file():
         return []
     answer = git.ask(
         "config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$", cwd=folder

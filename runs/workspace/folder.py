@@ -164,7 +164,10 @@ def _git_status(path: Path, status: os.stat_result) -> os.stat_result | None:
 
 def _can_enter(path: Path, account: Account) -> bool:
     """Answer whether mode bits (access lists aside) let the account through every folder above `path`."""
-    return all(_lets_through(place.stat(), account) for place in path.parents)
+    try:
+        return all(_lets_through(place.stat(), account) for place in path.parents)
+    except OSError:
+        return False
 
 
 def _lets_through(status: os.stat_result, account: Account) -> bool:

@@ -30,21 +30,15 @@ from runs.workspace.jobuser import Account
 _SWITCHES = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    "core.untrackedCache=false",
     "core.attributesFile=/dev/null",
     "core.alternateRefsCommand=false",
     "core.sshCommand=false",
     "core.askPass=",
-    "core.gitProxy=",
     "credential.helper=",
     "diff.external=",
     "gpg.program=false",
-    "log.showSignature=false",
-    "maintenance.auto=false",
-    "gc.auto=0",
     "protocol.ext.allow=never",
     "safe.directory=*",
-    "submodule.recurse=false",
 )
 
 _ENVIRONMENT = {
@@ -63,6 +57,8 @@ _ENVIRONMENT = {
     "GIT_DIR": ".git",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
+    # Set and empty: of `core.gitProxy` the first value wins, so no switch can override a repository's.
+    "GIT_PROXY_COMMAND": "",
     "GIT_TERMINAL_PROMPT": "0",
 }
 
@@ -198,9 +194,13 @@ def _stdin(given: bytes) -> Iterator[BinaryIO | int]:
     if not given:
         yield subprocess.DEVNULL
         return
-    with tempfile.TemporaryFile() as file:
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - what happens in the `with` is not its own fault
         file.write(given)
         file.seek(0)
+    except OSError as fault:
+        raise InfraFault(detail="git-unstartable") from fault
+    with file:
         yield file
 
 

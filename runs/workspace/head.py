@@ -11,7 +11,6 @@ from runs.outcome import InfraFault
 from runs.workspace.git import Git
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
-_FORMATS = ("sha1", "sha256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +29,21 @@ class Repository:
 
 
 def open_repository(folder: Path, *, git: Git) -> Repository:
-    """Ask git once about the folder's own `.git`; `InfraFault` when it cannot read it."""
+    """Ask git about the folder's own `.git`; `InfraFault` when it cannot read it.
+
+    One process, one more for a repository without a commit.
+    """
     answer = git.ask(
         "rev-parse",
         *("--git-path", "objects", "--git-path", "index", "--git-path", "info/exclude"),
         *("--show-object-format", "--quiet", "--verify", "HEAD"),
         cwd=folder,
     )
+    # One line an answer, and what follows the last; 1 is git's quiet word for "HEAD names no commit".
     lines = os.fsdecode(answer.output).split("\n")
-    # One line an answer and what follows the last; 1 is git's quiet word for "HEAD names no commit".
-    unborn = answer.code == 1 and len(lines) == 5
     born = answer.code == 0 and len(lines) == 6 and SHA.fullmatch(lines[4]) is not None
-    if not (born or unborn) or lines[3] not in _FORMATS:
+    unborn = answer.code == 1 and len(lines) == 5 and _is_unborn(folder, folder / lines[0], git=git)
+    if not (born or unborn):
         raise InfraFault(detail="git-rev-parse-failed")
     return Repository(
         folder=folder,
@@ -51,3 +53,9 @@ def open_repository(folder: Path, *, git: Git) -> Repository:
         index=folder / lines[1],
         exclude=folder / lines[2],
     )
+
+
+def _is_unborn(folder: Path, objects: Path, *, git: Git) -> bool:
+    """Tell a branch without a commit from a branch whose file is damaged: git's exit code is 1 for both."""
+    branch = os.fsdecode(git.tell("symbolic-ref", "--quiet", "HEAD", cwd=folder)).strip()
+    return not (objects.parent / branch).exists()

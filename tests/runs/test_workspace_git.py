@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,7 +10,7 @@ import pytest
 
 from runs.outcome import InfraFault
 from runs.workspace.git import Git, GitOutputTooLargeError
-from tests.runs.accounts import ORDINARY, needs_root
+from tests.runs.accounts import ORDINARY, OTHER, needs_root
 from tests.runs.repositories import Repo
 
 pytest_plugins = ["tests.runs.grounds"]
@@ -57,14 +56,13 @@ def password_prompt(repo: Repo, canary: Path) -> tuple[list[str], bytes]:
 
 def signature_check(repo: Repo, canary: Path) -> tuple[list[str], bytes]:
     repo.config("gpg.program", trap(canary))
-    repo.config("log.showSignature", "true")
     head, _, message = repo.git("cat-file", "commit", "HEAD").partition("\n\n")
     signed = (
         f"{head}\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n{message}\n"
     )
     sha = repo.git("hash-object", "-t", "commit", "-w", "--stdin", given=signed.encode())
     repo.git("update-ref", "HEAD", sha)
-    return ["log", "-1"], b""
+    return ["verify-commit", "HEAD"], b""
 
 
 def file_system_monitor(repo: Repo, canary: Path) -> tuple[list[str], bytes]:
@@ -103,7 +101,7 @@ def ssh_command(repo: Repo, canary: Path) -> tuple[list[str], bytes]:
 
 def git_proxy(repo: Repo, canary: Path) -> tuple[list[str], bytes]:
     repo.config("core.gitProxy", trap(canary))
-    repo.config("remote.origin.url", "git://example.org/x")
+    repo.config("remote.origin.url", "git://127.0.0.1:1/x")
     return ["fetch", "origin"], b""
 
 
@@ -169,14 +167,32 @@ def test_what_a_repository_configures_runs_under_plain_git_and_not_under_ours(
     assert not canary.exists()
 
 
-def test_no_transport_is_allowed_even_without_the_lazy_fetch_switch(repo: Repo, canary: Path) -> None:
-    # Gits before 2.39.4 do not know that switch.
-    command, given = lazy_fetch_over_ext(repo, canary)
+@pytest.mark.parametrize(
+    ("lay", "opened"),
+    [
+        pytest.param(ssh_command, {"GIT_ALLOW_PROTOCOL": "ssh"}, id="ssh's command, ssh allowed"),
+        pytest.param(git_proxy, {"GIT_ALLOW_PROTOCOL": "git"}, id="git's proxy, git allowed"),
+        pytest.param(lazy_fetch, {"GIT_ALLOW_PROTOCOL": "file"}, id="a missing object, files allowed"),
+        pytest.param(
+            lazy_fetch_over_ext, {"GIT_NO_LAZY_FETCH": "0"}, id="a missing object, for a git before 2.39.4"
+        ),
+    ],
+)
+def test_where_two_locks_hold_each_holds_alone(
+    lay: Callable[[Repo, Path], tuple[list[str], bytes]], opened: dict[str, str], repo: Repo, canary: Path
+) -> None:
+    command, given = lay(repo, canary)
 
-    answer = Git().ask(*command, cwd=repo.path, given=given, environment={"GIT_NO_LAZY_FETCH": "0"})
+    Git().ask(*command, cwd=repo.path, given=given, environment=opened)
 
     assert not canary.exists()
-    assert b"not allowed" in answer.errors
+
+
+def test_attributes_of_a_file_that_the_settings_name_do_not_count(repo: Repo) -> None:
+    repo.write("elsewhere", "* filter=evil\n")
+    repo.config("core.attributesFile", str(repo.path / "elsewhere"))
+
+    assert b"unspecified" in Git().tell("check-attr", "filter", "README.md", cwd=repo.path)
 
 
 def test_the_workers_environment_does_not_reach_git(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,6 +322,25 @@ def test_a_git_that_cannot_start_is_a_fault(git: Git, cwd: str, token: str) -> N
     assert fault.value.detail == token
 
 
+@pytest.mark.parametrize(
+    "switch",
+    [
+        "core.hooksPath=/dev/null",
+        "core.fsmonitor=false",
+        "protocol.ext.allow=never",
+        "credential.helper=",
+        "safe.directory=*",
+    ],
+)
+def test_the_switches_that_are_promised_stand_before_every_command(ground: Path, switch: str) -> None:
+    program = a_script(ground / "git", 'for word in "$@"; do echo "$word"; done')
+
+    words = Git(program=program).tell("status", cwd=ground).decode().split("\n")
+
+    assert words[words.index(switch) - 1] == "-c"
+    assert words[-3:-1] == ["--no-pager", "status"]
+
+
 def test_no_path_and_nothing_inherited_stands_in_the_arguments(ground: Path, repo: Repo) -> None:
     program = a_script(ground / "git", 'for word in "$@"; do echo "$word"; done; env')
 
@@ -317,10 +352,13 @@ def test_no_path_and_nothing_inherited_stands_in_the_arguments(ground: Path, rep
 
 @needs_root
 def test_git_runs_as_the_account_it_is_given(ground: Path) -> None:
-    program = a_script(ground / "git", "id -u; id -g; id -G; touch /proc/self/cwd/mine 2>/dev/null || true")
+    program = a_script(ground / "git", "id -u; id -g; id -G")
 
-    said = Git(program=program, account=ORDINARY).tell("x", cwd=ground).split()
+    groups = os.getgroups()
+    os.setgroups([OTHER.gid])
+    try:
+        said = Git(program=program, account=ORDINARY).tell("x", cwd=ground).split()
+    finally:
+        os.setgroups(groups)
 
     assert said == [str(ORDINARY.uid).encode(), str(ORDINARY.gid).encode(), str(ORDINARY.gid).encode()]
-    assert stat.S_IMODE(ground.stat().st_mode) == 0o755
-    assert not (ground / "mine").exists()

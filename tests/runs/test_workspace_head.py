@@ -21,7 +21,20 @@ def test_a_repository_stands_on_its_commit(repo: Repo) -> None:
 
 
 def test_a_repository_without_a_commit_has_no_sha(ground: Path) -> None:
-    assert open_repository(Repo.make(ground / "new").path, git=Git()).sha is None
+    repo = Repo.make(ground / "new")
+    assert open_repository(repo.path, git=Git()).sha is None
+
+    repo.git("commit", "-q", "--allow-empty", "-m", "x")
+    repo.git("checkout", "-q", "--orphan", "fresh/start")
+    assert open_repository(repo.path, git=Git()).sha is None
+
+
+def test_a_worktree_of_a_branch_without_a_commit_has_no_sha(repo: Repo) -> None:
+    repo.git("worktree", "add", "-q", "--detach", "../side")
+    side = Repo(repo.path.parent / "side")
+    side.git("checkout", "-q", "--orphan", "fresh")
+
+    assert open_repository(side.path, git=Git()).sha is None
 
 
 def test_a_detached_head_is_a_commit_like_any_other(repo: Repo) -> None:
@@ -58,6 +71,10 @@ def test_a_worktree_has_its_own_head_and_index_and_the_common_objects(repo: Repo
     [
         pytest.param(lambda git: (git / "HEAD").write_text("rubbish\n"), id="HEAD is rubbish"),
         pytest.param(lambda git: (git / "HEAD").unlink(), id="HEAD is gone"),
+        pytest.param(lambda git: (git / "refs/heads/main").write_text(""), id="the branch is empty"),
+        pytest.param(
+            lambda git: (git / "refs/heads/main").write_text("rubbish\n"), id="the branch is rubbish"
+        ),
         pytest.param(lambda git: (git / "config").write_text("[core\n"), id="configuration is broken"),
         pytest.param(
             lambda git: (git / "config").write_text(
@@ -76,4 +93,4 @@ def test_a_repository_that_git_cannot_read_is_a_fault(repo: Repo, damage) -> Non
     with pytest.raises(InfraFault) as fault:
         open_repository(repo.path, git=Git())
 
-    assert fault.value.detail == "git-rev-parse-failed"
+    assert str(fault.value.detail).endswith("-failed")
