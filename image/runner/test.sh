@@ -40,7 +40,7 @@ mkdir -p "$image/build"
 full="$image/build/runner-tests.tap"
 [ $# -gt 0 ] || set -- test/*.test.mjs
 code=0
-"$node" --test --test-concurrency=2 --test-reporter=dot --test-reporter-destination=stdout \
+"$node" --test --test-concurrency=2 --test-timeout=300000 --test-reporter=dot --test-reporter-destination=stdout \
   --test-reporter=tap --test-reporter-destination="$full" "$@" || code=$?
 echo
 tail -n 8 "$full"

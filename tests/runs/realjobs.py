@@ -47,6 +47,8 @@ class RealJob:
     stub: StubModel
     key: str = field(default_factory=lambda: f"key-{secrets.token_hex(8)}")
     user: JobUser | None = USER
+    #: Who owns the workspace; the user, if nobody else is named.
+    owner: JobUser | None = None
     command: str | None = None
     max_turns: int = 10
     max_tokens: int | None = None
@@ -133,8 +135,8 @@ class RealJob:
         # pytest's folders are closed to others; /job and the overlay are only read.
         for path in (self.folder / "job", self.folder / "overlay"):
             subprocess.run(["chmod", "-R", "a+rX", str(path)], check=True)
-        uid, gid = (self.user.uid, self.user.gid) if self.user is not None else (1001, 1001)
+        owner = self.owner or self.user or JobUser(1001, 1001)
         if os.getuid() == 0:
-            subprocess.run(["chown", "-R", f"{uid}:{gid}", str(self.workspace)], check=True)
+            subprocess.run(["chown", "-R", f"{owner.uid}:{owner.gid}", str(self.workspace)], check=True)
         elif self.user is None:
             subprocess.run(["chmod", "-R", "a+rwX", str(self.workspace)], check=True)

@@ -43,6 +43,7 @@ async function work(job, settings) {
   const agentDir = pi.getAgentDir();
   checkHome(agentDir);
   checkMounts(settings, places);
+  process.chdir(places.workspace);
   const prompt = readPrompt(settings, places);
   const prompts = appendedPrompts(places);
   const watch = watchSpending(job, settings);

@@ -105,11 +105,9 @@ describe("stops", { concurrency: 3 }, () => {
       const { child, done, out } = it.start("sleeps");
       await until(() => out.stdout.includes('"event":"tool"'));
       await until(() => statSync(it.path("workspace/shell.pid"), { throwIfNoEntry: false })?.size > 0);
-      const asked = Date.now();
       child.kill(signal);
       const { code, exit } = await done;
       assert.deepEqual([code, exit.code, exit.reason, exit.turns], [2, 2, "terminated", 1]);
-      assert.ok(Date.now() - asked < 3000);
       assert.ok(!isAlive(Number(readFileSync(it.path("workspace/shell.pid"), "utf8"))));
     });
   }

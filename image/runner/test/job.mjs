@@ -44,7 +44,7 @@ export class Job {
       baked: this.baked ?? IMAGE,
     };
     const child = spawn(process.execPath, [CHILD, JSON.stringify({ places, graceMs })], {
-      cwd: places.workspace,
+      cwd: this.root,
       env: {
         PATH: process.env.PATH, HOME: this.path("home"), PI_PROVIDER: "stub", PI_MODEL: model, PI_MAX_TURNS: "10", PI_JOB_ID: "pi-job-1",
         PI_RETRY_BASE_MS: "1", ...env,

@@ -175,6 +175,18 @@ describe("skills", { concurrency: 3 }, () => {
   });
 });
 
+test("prompt templates: the repository's before the overlay's before the packages'", async () => {
+  const it = job();
+  const template = (text) => `---\ndescription: ${text}\n---\n${text}\n`;
+  it.write("workspace/.pi/prompts/a.md", template("a-repository"));
+  for (const name of ["a", "b"]) it.write(`overlay/prompts/${name}.md`, template(`${name}-overlay`));
+  for (const name of ["a", "b", "c"]) it.write(`overlay/packages/p/prompts/${name}.md`, template(`${name}-package`));
+  it.extension("list.js", `pi.on("agent_start", () => require("node:fs").writeFileSync("commands.json", JSON.stringify(pi.getCommands())));`);
+  await asked(it, { PI_PACKAGES: it.path("overlay/packages/p") });
+  const commands = JSON.parse(readFileSync(it.path("workspace/commands.json"), "utf8"));
+  assert.deepEqual(commands.map(({ description }) => description).sort(), ["a-repository", "b-overlay", "c-package"]);
+});
+
 test("nothing but the model is talked to", async () => {
   const it = job();
   // Every other connection would be made by one of these; the stub's host is the only name that may be asked for.
