@@ -10,8 +10,9 @@ from dispatch.worker.context import Context
 
 LADDER: tuple[Rung[Context], ...] = (
     AVAILABLE,
-    FOLDER,
+    # Before the folder: what the engine lists first may keep that very folder busy.
     ENGINE,
+    FOLDER,
     IMAGE,
     PROVIDER,
     WORKSPACE,

@@ -44,8 +44,9 @@ class ReserveRequest:
 
     `job_id` is the natural id, `token` that of the pop that holds the job, `first_queued_ms` tells the job
     from a later one of the same id. `now_ms` is Valkey's TIME, read right before; it chooses the counters.
-    `hold_percent` concerns the global windows only. Raises ValueError without a global cap a day: a worker
-    without one would spend without end.
+    `hold_percent` concerns the global windows only. `job_key` is the hash of the job in Valkey: with it the
+    ledger grants only while the token still has the job in hand. Raises ValueError without a global cap a
+    day: a worker without one would spend without end.
     """
 
     job_id: str
@@ -56,6 +57,7 @@ class ReserveRequest:
     caps: Caps
     hold_percent: int | None = None
     scope: ScopeCaps | None = None
+    job_key: str | bytes | None = None
 
     def __post_init__(self) -> None:
         if self.caps.day is None:
@@ -89,24 +91,33 @@ class Blocked:
     cap: int
 
 
+@dataclass(frozen=True, slots=True)
+class NotHeld:
+    """Nothing was taken: the token does not have the job in hand (any more)."""
+
+
 class Ledger:
     """Reservations and their refunds, each one script, so that every host of the fleet sees them whole."""
 
     def __init__(self, client: redis.Redis) -> None:
+        self._client = client
         self._reserve = client.register_script((_LUA / "reserve.lua").read_text())
         self._refund = client.register_script((_LUA / "refund.lua").read_text())
 
-    def reserve(self, request: ReserveRequest) -> Granted | Blocked:
+    def reserve(self, request: ReserveRequest) -> Granted | Blocked | NotHeld:
         """Take one start in all active windows of both ledgers, or say which window forbids it.
 
-        Safe to repeat after an exception: an attempt is counted once.
+        NotHeld answers only a request with a `job_key`. Safe to repeat after an exception: an
+        attempt is counted once.
         """
-        keys = [grant_key(request.job_id, request.attempt)]
+        grant = grant_key(request.job_id, request.attempt)
+        keys: list[str | bytes] = [grant, request.job_key or grant]
         arguments: list[str | int] = [
             request.token,
             request.first_queued_ms,
             request.now_ms,
             int(GRANT_TTL.total_seconds()),
+            "held" if request.job_key else "",
         ]
         for counter, *rest in _counters_of(request):
             keys.append(counter)
@@ -120,12 +131,19 @@ class Ledger:
                     counters=tuple(counters.split("\n")),
                     repeated=how == "repeated",
                 )
+            case ["lost"]:
+                return NotHeld()
             case ["blocked", reason, window, reserved, cap]:
                 return Blocked(
                     reason=Reason(reason), window=Window(window), reserved=int(reserved), cap=int(cap)
                 )
             case _:
                 raise redis.exceptions.ResponseError("the reservation script gave no known answer")
+
+    def is_reserved(self, job_id: str, attempt: int, *, first_queued_ms: int) -> bool:
+        """Tell whether the attempt's start stands in the counters: reserved and not paid back."""
+        stored = cast("bytes | None", self._client.hget(grant_key(job_id, attempt), "firstQueued"))
+        return stored == str(first_queued_ms).encode()
 
     def refund(self, job_id: str, attempt: int, *, token: str) -> bool:
         """Pay the attempt's reservation back to the counters it was taken from; True when this call did.

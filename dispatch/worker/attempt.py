@@ -7,12 +7,13 @@ what the attempt holds is released when it ends, after its last transition.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dispatch.gates.folder import wake_next
+from dispatch.ids import natural_id
 from dispatch.jobs import Malformed
 from dispatch.ladder import LADDER
-from dispatch.money.ledger import Blocked, Granted
+from dispatch.money.ledger import Blocked, Granted, NotHeld
 from dispatch.queue.patient import GaveUpError
 from dispatch.queue.popper import Claimed
 from dispatch.rungs import Defer, Pass, climb
@@ -20,11 +21,10 @@ from dispatch.worker.context import Context, begin_context
 from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
 from dispatch.worker.payment import refund, reserve
-from dispatch.worker.run import Ended, NotBegun, carry_out
+from dispatch.worker.run import Ended, NotBegun, carry_out, describe
 from dispatch.worker.settle import Known, Settlement
 from pidispatch_site import log
 from pidispatch_site.errors import ConfigurationError
-from runs.container import container_name
 from runs.outcome import InfraFault, Outcome, Reason, Refusal, Verdict
 
 
@@ -39,108 +39,129 @@ class _Progress:
 
 def attempt(host: Host, claimed: Claimed) -> None:
     """Take the job as far as it comes. Never raises: what it cannot settle is left to the sweep."""
-    live = LiveAttempt(claimed=claimed, container=container_name(claimed.job_id))
-    settlement = Settlement(host, claimed)
-    progress = _Progress(Known(started_at=host.utc_now()))
+    live = LiveAttempt(claimed=claimed)
+    held = ExitStack()
     with host.live.holding(live):
         try:
-            _attempt(host, claimed, live, settlement, progress)
+            _settle(host, claimed, live, held)
         except GaveUpError:
             log.event("job_left_behind", jobId=claimed.job_id)
-        except Exception as error:  # noqa: BLE001 - the frame of an attempt: our own bug must not be paid for twice
-            _broken(host, claimed, settlement, progress, error)
+        except Exception as error:  # noqa: BLE001 - nothing may end the thread with slot and folder held
+            log.event("attempt_unsettled", jobId=claimed.job_id, error=type(error).__name__)
+        finally:
+            _release(held, claimed)
+
+
+def _release(held: ExitStack, claimed: Claimed) -> None:
+    """Give everything back; one that cannot be is our own bug, and changes nothing about the job any more."""
+    try:
+        held.close()
+    except Exception as error:  # noqa: BLE001 - the others have been released all the same
+        log.event("release_failed", jobId=claimed.job_id, error=type(error).__name__)
+
+
+def _settle(host: Host, claimed: Claimed, live: LiveAttempt, held: ExitStack) -> None:
+    """Bring the attempt to its one transition out of our hand, whatever breaks on the way."""
+    settlement = Settlement(host, claimed)
+    progress = _Progress(Known(started_at=host.utc_now()))
+    try:
+        _attempt(host, claimed, live, held, settlement, progress)
+    except GaveUpError:
+        raise
+    except InfraFault as fault:
+        log.event("attempt_fault", jobId=claimed.job_id, detail=fault.detail)
+        reserved = _paid(host, claimed, progress)
+        verdict = Verdict(outcome=Outcome.FAILED, reason=fault.reason, retry=True)
+        settlement.fail_or_repeat(verdict, progress.known, reserved=reserved)
+    except Exception as error:  # noqa: BLE001 - the frame of an attempt: our own bug must not be paid for twice
+        log.event("attempt_error", jobId=claimed.job_id, error=type(error).__name__)
+        reserved = _paid(host, claimed, progress)
+        if isinstance(error, ConfigurationError) and not live.has_begun:
+            settlement.refuse(Refusal(Reason.CONFIG_REFUSED), progress.known)
+        else:
+            settlement.fail_or_repeat(Verdict(outcome=Outcome.FAILED), progress.known, reserved=reserved)
+
+
+def _paid(host: Host, claimed: Claimed, progress: _Progress) -> bool:
+    """Pay a reservation back if nobody asked for its container; whether one stays spent."""
+    if progress.granted is not None and not progress.asked_for_container:
+        refund(host, claimed)
+        progress.granted = None
+    return progress.granted is not None
 
 
 def _attempt(
-    host: Host, claimed: Claimed, live: LiveAttempt, settlement: Settlement, progress: _Progress
+    host: Host,
+    claimed: Claimed,
+    live: LiveAttempt,
+    held: ExitStack,
+    settlement: Settlement,
+    progress: _Progress,
 ) -> None:
     if isinstance(claimed.job, Malformed):
         detail = ":".join(filter(None, (claimed.job.detail.value, claimed.job.field)))
         settlement.refuse(Refusal(Reason.JOB_MALFORMED, detail), progress.known)
         return
-    put_off: Defer | None = None
-    with ExitStack() as held:
-        context = begin_context(host, claimed, claimed.job, live.abort)
-        progress.known = _known(progress.known, context)
-        try:
-            put_off = _admit_and_run(context, live, held, settlement, progress)
-        except InfraFault as fault:
-            log.event("attempt_fault", jobId=claimed.job_id, detail=fault.detail)
-            verdict = Verdict(outcome=Outcome.FAILED, reason=fault.reason, retry=True)
-            settlement.fail_or_repeat(verdict, progress.known, reserved=False)
-    if put_off is not None and put_off.scope_hash and not host.scopes.is_held(put_off.scope_hash):
-        # It was freed between our look and our falling asleep: nobody else will wake this one.
-        wake_next(host, put_off.scope_hash)
-
-
-def _admit_and_run(
-    context: Context, live: LiveAttempt, held: ExitStack, settlement: Settlement, progress: _Progress
-) -> Defer | None:
+    if natural_id(claimed.rq_id) is None:
+        # No producer of ours writes it so: two such jobs could share a record, a grant and a container.
+        settlement.refuse(Refusal(Reason.JOB_MALFORMED, "id"), progress.known)
+        return
+    context = begin_context(host, claimed, claimed.job, live.abort)
+    progress.known = replace(
+        progress.known,
+        provider=context.effective.provider,
+        model=context.effective.model,
+        scope_hash=context.scope_hash,
+    )
     answer = climb(LADDER, context, held, now=context.now, stop_asked=context.abort.is_set)
     match answer:
         case None:
             settlement.give_back("shutdown")
         case Defer():
-            return answer if settlement.put_off(answer) else None
+            _put_off(host, answer, held, settlement)
         case Refusal():
             settlement.refuse(answer, progress.known)
         case Pass():
             _pay_and_run(context, live, settlement, progress)
-    return None
+
+
+def _put_off(host: Host, defer: Defer, held: ExitStack, settlement: Settlement) -> None:
+    scope_hash = defer.scope_hash
+    if settlement.put_off(defer) and scope_hash and not host.scopes.is_held(scope_hash):
+        # It was freed between our look and our falling asleep: nobody else will wake this one.
+        held.callback(wake_next, host, scope_hash)
 
 
 def _pay_and_run(context: Context, live: LiveAttempt, settlement: Settlement, progress: _Progress) -> None:
-    granted = reserve(context)
-    if isinstance(granted, Blocked):
-        settlement.refuse(
-            Refusal(granted.reason),
-            progress.known,
-            window=granted.window.value,
-            reserved=granted.reserved,
-            cap=granted.cap,
-        )
-        return
-    progress.granted = granted
+    # Before the money: what no container may be is refused for free.
+    describe(context)
+    match reserve(context):
+        case NotHeld():
+            settlement.lost("reserve")
+        case Blocked() as blocked:
+            settlement.refuse(
+                Refusal(blocked.reason),
+                progress.known,
+                window=blocked.window.value,
+                reserved=blocked.reserved,
+                cap=blocked.cap,
+            )
+        case Granted() as granted:
+            progress.granted = granted
+            _run_paid(context, live, settlement, progress)
+
+
+def _run_paid(context: Context, live: LiveAttempt, settlement: Settlement, progress: _Progress) -> None:
     result = carry_out(context, live, on_asking=lambda: setattr(progress, "asked_for_container", True))
     match result:
         case NotBegun():
             # Refund first, then the transition: a crash in between must not leave a free start behind.
             refund(context.host, context.claimed)
+            progress.granted = None
             if not result.lost:
                 settlement.give_back("switch" if result.held else "shutdown")
         case Ended(verdict=verdict, ran=ran):
             if verdict.refund:
                 refund(context.host, context.claimed)
+                progress.granted = None
             settlement.fail_or_repeat(verdict, progress.known, reserved=not verdict.refund, ran=ran)
-
-
-def _known(known: Known, context: Context) -> Known:
-    return Known(
-        started_at=known.started_at,
-        provider=context.effective.provider,
-        model=context.effective.model,
-        scope_hash=context.scope_hash,
-    )
-
-
-def _broken(
-    host: Host, claimed: Claimed, settlement: Settlement, progress: _Progress, error: Exception
-) -> None:
-    """Settle what our own bug, or a configuration that no container may have, left in hand: never retried."""
-    log.event("attempt_error", jobId=claimed.job_id, error=type(error).__name__)
-    try:
-        paid = progress.granted is not None
-        if progress.granted is not None and not progress.asked_for_container:
-            refund(host, claimed)
-            paid = False
-        is_configuration = isinstance(error, ConfigurationError) and not progress.asked_for_container
-        verdict = (
-            Verdict(outcome=Outcome.POLICY, reason=Reason.CONFIG_REFUSED)
-            if is_configuration
-            else Verdict(outcome=Outcome.FAILED)
-        )
-        settlement.fail_or_repeat(verdict, progress.known, reserved=paid)
-    except GaveUpError:
-        log.event("job_left_behind", jobId=claimed.job_id)
-    except Exception as second:  # noqa: BLE001 - nothing may end the thread with slot and folder unsettled
-        log.event("attempt_unsettled", jobId=claimed.job_id, error=type(second).__name__)

@@ -8,24 +8,24 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 
 from dispatch.effective import JobDefaults
 from dispatch.gates.scopes import ScopeSlots
-from dispatch.jobs import JobData, encode
 from dispatch.money.ledger import Ledger
 from dispatch.money.windows import Caps
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
-from dispatch.queue.sweep import Lost, Sweeper
+from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
 from dispatch.worker.announcement import announce
 from dispatch.worker.host import Host, JobPlaces, Runs, Work
 from dispatch.worker.live import LiveAttempts
+from dispatch.worker.lost import record_of_lost
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping
 from dispatch.worker.slots import Slots
@@ -37,11 +37,10 @@ from pidispatch_site.conf import Config
 from runs import labels, provider, retention
 from runs.environment import forwarded
 from runs.files import RecordFiles
-from runs.outcome import Reason, Refusal
+from runs.outcome import Refusal
 from runs.protocols import Backend
 from runs.reaper import Reaper
 from runs.recorder import Recorder
-from runs.recording import Timing, abandoned, facts_of
 from runs.runner import Runner
 from runs.watcher import Watcher
 from runs.workspace import local
@@ -65,13 +64,14 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
     """Make the worker of this host; nothing is contacted yet. `url` is the resolved address of Valkey."""
     client = clients.queue_client(url)
     files = RecordFiles(config.logs_dir)
+    ledger = Ledger(client)
     bells, live, scopes = Bells(), LiveAttempts(), ScopeSlots()
     recorder = Recorder(client, owner.host_id, files, reached=edges.delays)
     sweeper = Sweeper(
         client,
         owner,
         in_hand=live.tokens,
-        record=_record_of_lost,
+        record=partial(record_of_lost, ledger),
         timings=edges.timings.queue,
         delays=edges.delays,
     )
@@ -93,7 +93,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
         work=_work(config, owner, edges, reaping),
         client=client,
         transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
-        ledger=Ledger(client),
+        ledger=ledger,
         waiters=Waiters(client, delays=edges.delays),
         slots=Slots(config.concurrency),
         scopes=scopes,
@@ -172,31 +172,16 @@ def _no_raw_log(job_id: str) -> Path | None:
     return None
 
 
-def _record_of_lost(lost: Lost) -> bytes:
-    """Record a job whose worker vanished; a start that was reserved stays spent."""
-    facts = facts_of(
-        lost.job_id,
-        encode(lost.job)["data"] if isinstance(lost.job, JobData) else {},
-        queued_at=datetime.fromtimestamp(lost.first_queued_ms / 1000, UTC),
-        scope_hash=lost.scope,
-    )
-    started_ms = lost.started_ms
-    timing = Timing(
-        attempt=lost.attempt,
-        host=lost.host,
-        started_at=None if started_ms is None else datetime.fromtimestamp(started_ms / 1000, UTC),
-        ended_at=datetime.now(UTC),
-    )
-    reserved = lost.cause is Reason.STALLED
-    return abandoned(facts, timing, lost.cause, budget_reserved=reserved, earlier=lost.attempt_log).to_bytes()
-
-
 def _retain(config: Config, files: RecordFiles) -> None:
+    """Remove what is older than is kept. What cannot be removed is no reason to take no work."""
     now = datetime.now(UTC)
-    files.sweep()
-    retention.reap_logs(files.folder, days=config.log_retention_days, now=now)
     try:
+        files.sweep()
+        retention.reap_logs(files.folder, days=config.log_retention_days, now=now)
         retention.prune_rows(days=config.run_retention_days, now=now)
+    except OSError as error:
+        log.event("log_reaper_skipped", error=type(error).__name__)
     except DatabaseError as error:
-        # Old rows are no reason to take no work.
         log.event("row_retention_skipped", error=type(error).__name__)
+    finally:
+        connections.close_all()

@@ -28,11 +28,11 @@ class Daemon:
         self._bell = threading.Event()
         self._stopping = threading.Event()
         self._faults = 0
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin; the first step comes at once."""
-        self._thread.start()
+        self.thread.start()
 
     def wake(self) -> None:
         """Have the next step come now."""
@@ -42,11 +42,6 @@ class Daemon:
         """Ask the thread to end after the step it is in."""
         self._stopping.set()
         self._bell.set()
-
-    def join(self, seconds: float) -> None:
-        """Wait for the thread's end, at most `seconds`; one that was never started has ended."""
-        if self._thread.ident is not None:
-            self._thread.join(seconds)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -15,11 +15,12 @@ from runs.abort import Abort, AbortReason
 class LiveAttempt:
     """One attempt: what was claimed, the container name that it has or will have, and its abort flag.
 
+    `container` is None while none can be meant: the attempt's own thread names it before it asks for it.
     `has_begun` is set by the attempt's own thread right after its job became started.
     """
 
     claimed: Claimed
-    container: str
+    container: str | None = None
     abort: Abort = field(default_factory=Abort)
     has_begun: bool = False
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from dispatch.queue.popper import Claimed, Dropped, Empty, Paused, Popper
+from dispatch.queue.patient import GaveUpError
+from dispatch.queue.popper import Claimed, Dropped, Empty, Paused, Popped, Popper
 from dispatch.worker.attempt import attempt
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
@@ -34,38 +35,42 @@ class PopLoop:
         host = self._host
         if not host.slots.wait_free(_SLOT_LOOK_SECONDS) or not host.slots.try_take():
             return
-        started = False
-        try:
-            popped = self._popper.pop()
-            started = isinstance(popped, Claimed) and self._start(popped)
-        finally:
-            if not started:
-                host.slots.give_back()
-        match popped:
-            case Paused():
-                host.stopping.wait(host.timings.pause_recheck)
-            case Dropped(rq_id=rq_id):
-                log.event("job_dropped", jobId=rq_id)
-            case Empty():
-                self._wait()
-            case Claimed():
-                pass
+        popped = self._use_slot(self._popper.pop)
+        if isinstance(popped, Empty):
+            self._wait()
+        else:
+            self._look(popped)
 
     def _wait(self) -> None:
+        """Wait for a job without a slot; one that comes when none is free goes back to the front."""
         host = self._host
         popped = self._popper.wait(host.timings.pop_block)
+        if not isinstance(popped, Claimed):
+            self._look(popped)
+        elif host.stopping.is_set() or not host.slots.try_take():
+            self._give_back(popped)
+        else:
+            self._use_slot(lambda: popped)
+
+    def _look(self, popped: Popped) -> None:
         match popped:
-            case Claimed():
-                if host.stopping.is_set() or not host.slots.try_take():
-                    self._give_back(popped)
-                elif not self._start(popped):
-                    host.slots.give_back()
             case Paused():
-                host.stopping.wait(host.timings.pause_recheck)
+                self._host.stopping.wait(self._host.timings.pause_recheck)
             case Dropped(rq_id=rq_id):
                 log.event("job_dropped", jobId=rq_id)
-            case Empty():
+            case Claimed() | Empty():
                 pass
+
+    def _use_slot(self, take: Callable[[], Popped]) -> Popped:
+        """Spend the slot that was just taken on the job that comes, or give it back, whatever happens."""
+        started = False
+        try:
+            popped = take()
+            started = isinstance(popped, Claimed) and self._start(popped)
+            return popped
+        finally:
+            if not started:
+                self._host.slots.give_back()
 
     def _start(self, claimed: Claimed) -> bool:
         """Hand job and slot to a thread; False, with the job back in the queue, when none can be had."""
@@ -77,6 +82,8 @@ class PopLoop:
         except RuntimeError as error:
             log.event("attempt_thread_refused", jobId=claimed.job_id, error=type(error).__name__)
             self._give_back(claimed)
+            # The machine is out of threads: asking again at once would only spin.
+            self._host.stopping.wait(_SLOT_LOOK_SECONDS)
             return False
         return True
 
@@ -87,7 +94,10 @@ class PopLoop:
             self._host.slots.give_back()
 
     def _give_back(self, claimed: Claimed) -> None:
-        patiently(self._host, lambda: self._host.transitions.give_back(claimed))
+        try:
+            patiently(self._host, lambda: self._host.transitions.give_back(claimed))
+        except GaveUpError:
+            log.event("job_left_behind", jobId=claimed.job_id)
 
 
 def pop_until_stopped(host: Host, loop: PopLoop) -> None:

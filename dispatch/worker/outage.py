@@ -16,6 +16,11 @@ class Outage:
         self._lock = threading.Lock()
         self._is_on = False
 
+    @property
+    def is_on(self) -> bool:
+        """Whether the last that was heard of Valkey is a fault."""
+        return self._is_on
+
     def faulted(self, fault: Exception) -> None:
         """Note a fault; the first of an outage is logged by its type, never by its text."""
         self._interrupted()

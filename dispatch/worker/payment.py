@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dispatch.money.ledger import Blocked, Granted, ReserveRequest, valkey_now
+from collections.abc import Callable
+from typing import TypeVar
+
+from dispatch.money.ledger import Blocked, Granted, NotHeld, ReserveRequest, valkey_now
+from dispatch.queue import keys
 from dispatch.queue.popper import Claimed
 from dispatch.worker.context import Context
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
 
 
-def reserve(context: Context) -> Granted | Blocked:
-    """Take one start in every window, or learn which forbids it; waits for a Valkey that is away."""
+Answer = TypeVar("Answer")
+
+
+def reserve(context: Context) -> Granted | Blocked | NotHeld:
+    """Take one start in every window, or learn which forbids it; waits for a Valkey that is away.
+
+    NotHeld: meanwhile somebody else decided about the job.
+    """
     host, claimed = context.host, context.claimed
     # Read anew: gates may have taken minutes, and midnight chooses the counters.
     now_ms = patiently(host, lambda: valkey_now(host.client))
@@ -21,15 +31,23 @@ def reserve(context: Context) -> Granted | Blocked:
         first_queued_ms=claimed.first_queued_ms,
         now_ms=now_ms,
         caps=host.caps,
+        job_key=keys.job(claimed.raw_id),
     )
-    host.delays("before reserve")
-    answer = patiently(host, lambda: host.ledger.reserve(request))
-    host.delays("after reserve")
-    return answer
+    return patiently(host, lambda: _pointed(host, "reserve", lambda: host.ledger.reserve(request)))
 
 
 def refund(host: Host, claimed: Claimed) -> None:
     """Pay the attempt back, unless another pop of the job holds the grant by now."""
-    host.delays("before refund")
-    patiently(host, lambda: host.ledger.refund(claimed.job_id, claimed.attempt, token=claimed.token))
-    host.delays("after refund")
+    ledger = host.ledger
+
+    def step() -> bool:
+        return ledger.refund(claimed.job_id, claimed.attempt, token=claimed.token)
+
+    patiently(host, lambda: _pointed(host, "refund", step))
+
+
+def _pointed(host: Host, name: str, step: Callable[[], Answer]) -> Answer:
+    host.delays(f"before {name}")
+    answer = step()
+    host.delays(f"after {name}")
+    return answer

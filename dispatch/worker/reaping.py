@@ -33,24 +33,44 @@ class Reaping:
         self._boot = boot
         self._lock = threading.Lock()
         self._enumerated = False
+        self._passes = 0
+        self._is_swept = False
         self._busy: frozenset[str] = frozenset()
 
     def is_clean(self) -> bool:
-        """Whether the engine listed our containers since this boot; tries again when it has not."""
-        if not self._enumerated:
-            self.reap()
+        """Whether the engine listed our containers since this boot; tries again when it has not.
+
+        Who waited for a pass under way takes its answer: a silent engine is not asked once for each waiter.
+        """
+        if self._enumerated:
+            return True
+        seen = self._passes
+        with self._lock:
+            if self._passes == seen:
+                self._pass()
         return self._enumerated
 
     def reap(self) -> Reaped:
         """Do one pass; never raises for faults of the engine."""
         with self._lock:
+            return self._pass()
+
+    def _pass(self) -> Reaped:
+        try:
             reaped = self._reaper.reap(is_live=self._live.has_container)
             if reaped.enumerated:
                 self._keep_busy(reaped.busy_scopes)
-                if not self._enumerated and not reaped.remaining:
-                    sweep_older_boots(self._jobs_dir, boot=self._boot)
                 self._enumerated = True
+                self._sweep_once(reaped)
             return reaped
+        finally:
+            self._passes += 1
+
+    def _sweep_once(self, reaped: Reaped) -> None:
+        """Remove older boots' job directories once no container of theirs can have one mounted."""
+        if not self._is_swept and all(left.boot == self._boot for left in reaped.remaining):
+            sweep_older_boots(self._jobs_dir, boot=self._boot)
+            self._is_swept = True
 
     def _keep_busy(self, scopes: frozenset[str]) -> None:
         self._scopes.hold(scopes - self._busy)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from dispatch.queue import containers
 from dispatch.queue.transitions import Step
 from dispatch.worker.context import Context
+from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
 from dispatch.worker.patience import patiently
 from pidispatch_site import log
 from runs import exitline
-from runs.container import ContainerSpec, build_spec
+from runs.container import ContainerSpec, build_spec, container_name
 from runs.exits import classify
 from runs.outcome import Verdict
 from runs.recording import Ran
@@ -37,18 +39,23 @@ class Ended:
     ran: Ran
 
 
+def describe(context: Context) -> ContainerSpec:
+    """Describe the attempt's container as of now; ConfigurationError for one that nobody may have."""
+    return build_spec(_request(context, _deadline(context.host)))
+
+
 def carry_out(context: Context, live: LiveAttempt, *, on_asking: Callable[[], None]) -> NotBegun | Ended:
     """Begin the job and run its container to the end; `on_asking` is called right before create."""
     host, claimed = context.host, context.claimed
-    limit = timedelta(seconds=host.timings.job_limit)
-    deadline = host.utc_now() + limit + timedelta(seconds=host.timings.deadline_slack)
-    request = _request(context, deadline)
-    spec = build_spec(request)
+    container = container_name(claimed.job_id)
+    live.container = container
     if context.abort.is_set():
         return NotBegun()
-    deadline_ms = round(deadline.timestamp() * 1000)
     step = patiently(
-        host, lambda: host.transitions.begin(claimed, container=spec.name, deadline_ms=deadline_ms)
+        host,
+        lambda: host.transitions.begin(
+            claimed, container=container, deadline_ms=round(_deadline(host).timestamp() * 1000)
+        ),
     )
     if step is not Step.DONE:
         if step is Step.LOST:
@@ -56,17 +63,24 @@ def carry_out(context: Context, live: LiveAttempt, *, on_asking: Callable[[], No
         return NotBegun(held=step is Step.HELD, lost=step is Step.LOST)
     live.has_begun = True
     log.event("job_started", jobId=claimed.job_id, attempt=claimed.attempt)
+    # Only now: begin may have waited for Valkey until an earlier deadline was over.
+    spec = describe(context)
+    raw_log = host.places.raw_log_of(claimed.job_id)
     on_asking()
-    return _run(context, spec, limit)
+    return _run(context, spec, raw_log)
 
 
-def _run(context: Context, spec: ContainerSpec, limit: timedelta) -> Ended:
+def _deadline(host: Host) -> datetime:
+    return host.utc_now() + timedelta(seconds=host.timings.job_limit + host.timings.deadline_slack)
+
+
+def _run(context: Context, spec: ContainerSpec, raw_log: Path | None) -> Ended:
     host, job_id = context.host, context.claimed.job_id
     result = host.work.runs.run(
         spec,
         abort=context.abort,
-        time_limit=limit,
-        raw_log=host.places.raw_log_of(job_id),
+        time_limit=timedelta(seconds=host.timings.job_limit),
+        raw_log=raw_log,
         on_gone=lambda name: containers.forget(host.client, host.owner.host_id, [name]),
     )
     said = exitline.read(result.tail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from dispatch.jobs import JobData, encode
@@ -12,6 +12,7 @@ from dispatch.queue.popper import Claimed
 from dispatch.queue.transitions import Step
 from dispatch.rungs import Defer
 from dispatch.worker.host import Host
+from dispatch.worker.instants import instant
 from dispatch.worker.patience import patiently
 from pidispatch_site import log
 from runs.outcome import Outcome, Reason, Refusal, Verdict
@@ -28,6 +29,8 @@ _REFUSAL_EVENTS: Mapping[Reason, str] = {
     Reason.OVER_BUDGET: "over_budget",
     Reason.SOFT_HOLD: "soft_hold",
 }
+
+_MOST_DOUBLINGS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,10 @@ class Settlement:
     def __init__(self, host: Host, claimed: Claimed) -> None:
         self._host = host
         self._claimed = claimed
+
+    def lost(self, name: str) -> None:
+        """Say that somebody else decided about the job meanwhile."""
+        log.event("transition_lost", jobId=self._claimed.job_id, transition=name)
 
     def give_back(self, why: str) -> None:
         """Put it back to the front of its queue: a pause, a drain, no slot, a shutdown."""
@@ -108,7 +115,9 @@ class Settlement:
         reason = verdict.reason.value if verdict.reason else None
         if not repeats:
             return lambda: transitions.end(claimed, outcome=verdict.outcome, reason=reason, record=line)
-        delay_ms = round(self._host.timings.backoff_base * 2**claimed.attempt * 1000)
+        # Bounded: the count of attempts is read off the queue, and nothing there is trusted.
+        doublings = min(claimed.attempt, _MOST_DOUBLINGS)
+        delay_ms = round(self._host.timings.backoff_base * 2**doublings * 1000)
         entry = attempt_entry(record)
         return lambda: transitions.again(claimed, delay_ms=delay_ms, record=line, log_entry=entry)
 
@@ -117,7 +126,7 @@ class Settlement:
         answer = patiently(self._host, step)
         if answer is Step.DONE:
             return True
-        log.event("transition_lost", jobId=self._claimed.job_id, transition=name)
+        self.lost(name)
         return False
 
     def _ended(self, verdict: Verdict) -> None:
@@ -148,7 +157,7 @@ class Settlement:
             data,
             provider=known.provider,
             model=known.model,
-            queued_at=datetime.fromtimestamp(self._claimed.first_queued_ms / 1000, UTC),
+            queued_at=instant(self._claimed.first_queued_ms),
             scope_hash=known.scope_hash,
         )
 

@@ -14,8 +14,9 @@ class WorkerTimings:
     `job_limit`: wall clock of a container (Q 3.2). `deadline_slack`: its own deadline is later by this, so
     that the limit of the worker normally comes first. `scope_recheck`: when a job whose folder is busy wakes;
     freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
-    `shutdown_patience`: how long attempts may take to settle; together with `thread_patience` it stays within
-    the 15 s that a service manager is promised.
+    `shutdown_patience`: how long the boot, the pops and the attempts may take to settle, all together;
+    `thread_patience`: how long the remaining threads may, all together. Both stay within the 15 s that a
+    service manager is promised.
     """
 
     job_limit: float = 1800
@@ -29,6 +30,6 @@ class WorkerTimings:
     reap_every: float = 60
     record_every: float = 5
     valkey_retry_max: float = 2
-    shutdown_patience: float = 12
-    thread_patience: float = 3
+    shutdown_patience: float = 11
+    thread_patience: float = 2.5
     queue: QueueTimings = field(default_factory=QueueTimings)

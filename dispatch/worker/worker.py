@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import redis
@@ -57,6 +58,9 @@ class Worker:
         self._host = host
         self._parts = parts
         timings = host.timings
+        self._stop_asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._boot_error: BaseException | None = None
+        self._booting = threading.Thread(target=self._boot_or_stop, name="boot", daemon=True)
         self._recorder_stops = threading.Event()
         self._recorder = threading.Thread(target=self._record, name="recorder", daemon=True)
         self._pops = [
@@ -75,30 +79,44 @@ class Worker:
         bells.promote = self._promoting.wake
 
     def run(self) -> None:
-        """Boot, serve until `host.stopping` is set, shut down."""
-        if self._boot():
-            self._host.stopping.wait()
+        """Boot, serve until `stop` is called, shut down. What broke the boot is raised after the shutdown."""
+        threading.Thread(target=self._await_stop, name="stop", daemon=True).start()
+        # In a thread: an engine that is silent during the boot must not hold up a stop.
+        self._booting.start()
+        self._host.stopping.wait()
         self._shut_down()
+        if self._boot_error is not None:
+            raise self._boot_error
 
     def stop(self) -> None:
-        """Ask for the shutdown; safe from a signal handler."""
+        """Ask for the shutdown; safe from a signal handler, which an event's lock is not."""
+        self._stop_asked.put(None)
+
+    def _await_stop(self) -> None:
+        self._stop_asked.get()
         self._host.stopping.set()
 
-    def _boot(self) -> bool:
-        """Do what comes before the first pop, in this order; False when a stop was asked meanwhile."""
+    def _boot_or_stop(self) -> None:
+        try:
+            self._boot()
+        except BaseException as error:  # noqa: BLE001 - raised again by `run`
+            self._boot_error = error
+            self._host.stopping.set()
+
+    def _boot(self) -> None:
+        """Do what comes before the first pop, in this order, as long as no stop is asked."""
         parts, host = self._parts, self._host
         # Before anything is taken: a container of a killed worker must not meet the next job of its folder.
         parts.reaping.reap()
         parts.retention()
-        if not self._until_valkey_answers(self._enter_the_queue):
-            return False
+        if not self._until_valkey_answers(self._enter_the_queue) or host.stopping.is_set():
+            return
         self._recorder.start()
         for daemon in self._daemons:
             daemon.start()
         for thread in self._pops:
             thread.start()
         parts.started()
-        return not host.stopping.is_set()
 
     def _enter_the_queue(self) -> None:
         self._parts.beats.register()
@@ -147,9 +165,10 @@ class Worker:
     def _shut_down(self) -> None:
         """Stop what runs, let the attempts settle, write the last records, leave the lists."""
         host, parts = self._host, self._parts
-        host.stopping.set()
         deadline = time.monotonic() + host.timings.shutdown_patience
         host.live.abort_all(AbortReason.SHUTDOWN)
+        # The pops first: one that was under way may still bring a job, which goes back at once.
+        _join((self._booting, *self._pops), deadline)
         if not host.slots.wait_idle(max(0.0, deadline - time.monotonic())):
             log.event("shutdown_incomplete", jobs=host.slots.used)
         host.out_of_patience.set()
@@ -157,14 +176,19 @@ class Worker:
             daemon.stop()
         self._recorder_stops.set()
         parts.recorder.wake()
-        for daemon in self._daemons:
-            daemon.join(host.timings.thread_patience)
-        for thread in (*self._pops, self._recorder):
-            if thread.ident is not None:
-                thread.join(host.timings.thread_patience)
-        if host.slots.used == 0:
+        threads = [self._recorder, *(daemon.thread for daemon in self._daemons), *self._pops]
+        _join(threads, time.monotonic() + host.timings.thread_patience)
+        # An unreachable server would only cost the rest of the time.
+        if host.slots.used == 0 and not parts.outage.is_on:
             _leave(parts.beats)
         log.event("worker_stopped", jobs=host.slots.used)
+
+
+def _join(threads: Iterable[threading.Thread], deadline: float) -> None:
+    """Wait for the ends of those that were started, all together until `deadline` (monotonic)."""
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _leave(beats: Beats) -> None:

@@ -1,26 +1,39 @@
 -- Reserve one container start in every active window of both ledgers, or in none.
 --
 -- KEYS[1]    the grant of this attempt: budget:r:<job>:<attempt>
--- KEYS[2..]  the counters, scoped ones first, each ledger as day, week, month
+-- KEYS[2]    hash of the job (fields status, taker), read only with ARGV[5]
+-- KEYS[3..]  the counters, scoped ones first, each ledger as day, week, month
 -- ARGV[1]    token of the pop that asks
 -- ARGV[2]    firstQueued of the job, ms
 -- ARGV[3]    now, ms of Valkey's TIME: the instant that chose the counters
 -- ARGV[4]    lifetime of a grant, s
--- ARGV[5..]  five for each counter: ledger (scope | global), window, cap, count above which starts are held,
+-- ARGV[5]    'held' to grant only while the token has the job in hand, '' to ask nothing
+-- ARGV[6..]  five for each counter: ledger (scope | global), window, cap, count above which starts are held,
 --            lifetime of the counter, s
 --
 -- Answers, all texts:
 --   granted, instant, stored token, counters joined by newlines, new | repeated
+--   lost
 --   blocked, over-budget | soft-hold | scope-cap, window, starts counted so far, cap
 --
 -- A repeat (same attempt, same firstQueued) is answered with what was granted and takes the grant over for its
 -- token, unless a later one has: a call that a lost connection delivers late must not take it back.
+--
+-- Who was frozen while another took the job over must not take over the grant either: its refund would pay back a
+-- container that ran.
 --
 -- Everything is read and judged before the first write, and the first write is one that a full server refuses:
 -- so an error, whatever it is, means that nothing was taken.
 
 local grant = KEYS[1]
 local token, first_queued, now, grant_ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+if ARGV[5] == 'held' then
+  local job = redis.pcall('HMGET', KEYS[2], 'status', 'taker')
+  if job.err or job[1] ~= 'queued' or job[2] ~= token then
+    return {'lost'}
+  end
+end
 
 local stored = redis.call('HMGET', grant, 'firstQueued', 'instant', 'token', 'windows', 'tokenAt')
 if stored[1] == first_queued then
@@ -43,8 +56,8 @@ local function judge(ledger, count, cap, hold)
   end
 end
 
-for index = 2, #KEYS do
-  local at = 5 + (index - 2) * 5
+for index = 3, #KEYS do
+  local at = 6 + (index - 3) * 5
   local value = redis.call('GET', KEYS[index]) or '0'
   if not string.match(value, '^%-?%d+$') then
     return redis.error_reply('ERR a spend counter holds no whole number')
@@ -60,15 +73,15 @@ if blocked then
   return blocked
 end
 
-local counters = table.concat(KEYS, '\n', 2)
+local counters = table.concat(KEYS, '\n', 3)
 redis.call('HSET', grant, 'windows', counters, 'instant', now, 'token', token, 'tokenAt', now,
   'firstQueued', first_queued)
 redis.call('EXPIRE', grant, grant_ttl)
-for index = 2, #KEYS do
+for index = 3, #KEYS do
   redis.call('INCR', KEYS[index])
   -- Once: traffic must not postpone the end of a window. Asked of the key, so that none stays for ever.
   if redis.call('TTL', KEYS[index]) < 0 then
-    redis.call('EXPIRE', KEYS[index], ARGV[5 + (index - 2) * 5 + 4])
+    redis.call('EXPIRE', KEYS[index], ARGV[6 + (index - 3) * 5 + 4])
   end
 end
 return {'granted', now, token, counters, 'new'}

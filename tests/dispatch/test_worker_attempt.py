@@ -1,0 +1,419 @@
+"""One attempt, whatever meets it: where its job stands, what was recorded, what was paid, what is held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import redis
+
+from dispatch.jobs import Kind, local_job
+from dispatch.money.ledger import valkey_now
+from dispatch.queue import containers, keys
+from dispatch.queue.producer import CRON
+from dispatch.worker.attempt import attempt
+from pidispatch_site.errors import ConfigurationError
+from runs.abort import AbortReason
+from runs.outcome import InfraFault, Reason, Refusal
+from runs.request import JobUser
+from runs.result import RunResult
+from runs.workspace.scope import hash16
+from tests.dispatch import queuekit
+from tests.dispatch.workerkit import COMPLETED, Bench, Fault
+
+SCOPE = hash16("/srv/site")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """How a job stands after its attempt. `record`: outcome, reason, final, budgetReserved; None = none."""
+
+    standing: str
+    record: tuple[Any, ...] | None = None
+    spent: int = 0
+    asked: bool = False
+
+
+FAULTED = ("failed", None, False, False)
+ENGINE_FAULT = ("failed", "container-never-started", False, False)
+
+
+def refused(reason: str) -> Ends:
+    return Ends(standing="finished", record=("policy", reason, True, False))
+
+
+def the_end(bench: Bench, job_id: str = "local-1") -> Ends:
+    record = bench.record()
+    said = record and (record["outcome"], record["reason"], record["final"], record["budgetReserved"])
+    return Ends(
+        standing=bench.standing(job_id),
+        record=said,
+        spent=bench.spent(),
+        asked=bool(bench.containers.specs),
+    )
+
+
+def silent_engine(bench: Bench) -> None:
+    bench.engine.silent = True
+
+
+def unclean_engine(bench: Bench) -> None:
+    bench.engine.is_clean = False
+
+
+def no_image(bench: Bench) -> None:
+    bench.engine.image_facts = None
+
+
+def image_without_any_uid(bench: Bench) -> None:
+    bench.engine.image_facts = replace(bench.engine.image_facts, capabilities=frozenset())
+    bench.places.user = JobUser(1000, 1000)
+
+
+def job_as_root(bench: Bench) -> None:
+    bench.places.user = JobUser(0, 0)
+
+
+def answers(where: str, answer: object) -> Callable[[Bench], None]:
+    def put(bench: Bench) -> None:
+        setattr(bench if where == "credentials" else bench.places, where, answer)
+
+    return put
+
+
+def busy_folder(bench: Bench) -> None:
+    assert bench.host.scopes.try_take(SCOPE, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "ends"),
+    [
+        pytest.param(
+            unclean_engine, Ends(standing="scheduled", record=ENGINE_FAULT), id="engine never listed"
+        ),
+        pytest.param(silent_engine, Ends(standing="scheduled", record=ENGINE_FAULT), id="engine silent"),
+        pytest.param(no_image, refused("job-image-missing"), id="image missing"),
+        pytest.param(
+            image_without_any_uid, refused("job-image-any-uid-unsupported"), id="image takes no foreign user"
+        ),
+        pytest.param(
+            answers("credentials", Refusal(Reason.PROVIDER_UNCONFIGURED)),
+            refused("provider-unconfigured"),
+            id="no credential",
+        ),
+        pytest.param(
+            answers("credentials", InfraFault(detail="unreadable")),
+            Ends(standing="scheduled", record=FAULTED),
+            id="credential unreadable",
+        ),
+        pytest.param(
+            answers("credentials", ValueError("a bug")),
+            Ends(standing="failed", record=("failed", None, True, False)),
+            id="credential breaks",
+        ),
+        pytest.param(
+            answers("answer", Refusal(Reason.PI_TOO_LARGE)), refused("pi-too-large"), id="workspace refused"
+        ),
+        pytest.param(
+            answers("answer", InfraFault(detail="git-too-slow")),
+            Ends(standing="scheduled", record=FAULTED),
+            id="workspace cannot tell",
+        ),
+        pytest.param(
+            answers("answer", ValueError("a bug")),
+            Ends(standing="failed", record=("failed", None, True, False)),
+            id="workspace breaks",
+        ),
+        pytest.param(job_as_root, refused("config-refused"), id="a container that nobody may have"),
+    ],
+)
+def test_what_the_ladder_says_costs_nothing_and_holds_nothing(valkey, given, ends):
+    bench = Bench(valkey)
+    given(bench)
+
+    bench.attempt()
+
+    assert the_end(bench) == ends
+    bench.assert_nothing_is_held()
+
+
+def test_a_busy_folder_puts_the_job_off_without_a_record(valkey, events):
+    bench = Bench(valkey)
+    busy_folder(bench)
+
+    claimed = bench.attempt()
+
+    assert the_end(bench) == Ends(standing="scheduled")
+    job = queuekit.hash_of(valkey, "local-1")
+    assert (job["reason"], job["scope"], job["attempt"]) == ("scope-busy", SCOPE, "0")
+    assert bench.host.scopes.held == {SCOPE: 1}
+    assert bench.places.prepared == 0
+    assert valkey.zrange(keys.waiters(claimed.queue, "scope-busy", SCOPE), 0, -1) == [b"local-1"]
+    assert [one["event"] for one in events()] == ["scope_busy_deferred"]
+
+
+def test_leaving_a_folder_wakes_its_oldest_waiter(valkey):
+    bench = Bench(valkey)
+    bench.enqueue("local-1")
+    bench.enqueue("local-2")
+    first, second = bench.claim(), bench.claim()
+    bench.containers.meanwhile = lambda: attempt(bench.host, second)
+
+    attempt(bench.host, first)
+
+    assert bench.standing("local-1") == "finished"
+    until = int(queuekit.hash_of(valkey, "local-2")["until"])
+    assert until <= valkey_now(valkey)
+
+
+def test_a_folder_freed_while_its_waiter_falls_asleep_wakes_it(valkey):
+    holder: list[Bench] = []
+
+    def freed(point: str) -> None:
+        if point == "before put off":
+            holder[0].host.scopes.give_back(SCOPE)
+
+    bench = Bench(valkey, delays=freed)
+    holder.append(bench)
+    busy_folder(bench)
+
+    bench.attempt()
+
+    assert int(queuekit.hash_of(valkey, "local-1")["until"]) <= valkey_now(valkey)
+
+
+@pytest.mark.parametrize(
+    ("keeping", "ends"),
+    [
+        pytest.param(CRON, ("failed", "container-never-started", True, False), id="the only attempt"),
+        pytest.param(None, ENGINE_FAULT, id="one of two"),
+    ],
+)
+def test_a_fault_is_tried_again_only_while_attempts_remain(valkey, keeping, ends):
+    bench = Bench(valkey)
+    bench.engine.silent = True
+
+    bench.attempt(**({"keeping": keeping} if keeping else {}))
+
+    assert the_end(bench).record == ends
+
+
+def test_each_attempt_waits_twice_as_long_and_is_told_in_the_last_record(valkey):
+    bench = Bench(valkey)
+    bench.containers.result = RunResult(container="", exit_code=1)
+    bench.enqueue()
+    valkey.hset("rq:job:local-1", "attempts", 3)
+    waits = []
+    for _ in range(3):
+        claimed = bench.claim()
+        attempt(bench.host, claimed)
+        job = queuekit.hash_of(valkey, "local-1")
+        if job["status"] == "scheduled":
+            waits.append(round((int(job["until"]) - valkey_now(valkey)) / 1000))
+            wake(valkey)
+
+    assert waits == [60, 120]
+    assert bench.standing() == "failed"
+    assert bench.spent() == 3
+    records = queuekit.records(valkey)
+    assert [(one["attempt"], one["final"]) for one in records] == [(0, False), (1, False), (2, True)]
+    assert [one["exitCode"] for one in records[-1]["attempts"]] == [1, 1]
+
+
+def wake(valkey: redis.Redis) -> None:
+    """Bring the sleeper back, as if its time had come."""
+    names = keys.queue_keys(queuekit.QUEUE)
+    valkey.zadd(names.scheduled, {"local-1": 1})
+    assert queuekit.Host(valkey).promoter.promote([queuekit.QUEUE]) == 1
+
+
+def test_a_cap_that_is_full_refuses_and_takes_nothing(valkey, events):
+    bench = Bench(valkey, cap=0)
+
+    bench.attempt()
+
+    assert the_end(bench) == refused("over-budget")
+    bench.assert_nothing_is_held()
+    assert {"event": "over_budget", "jobId": "local-1", "window": "day", "reserved": 0, "cap": 0} in events()
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        pytest.param(lambda client: client.hset("pause:*", mapping={"by": "op", "until": ""}), id="pause"),
+        pytest.param(
+            lambda client: client.hset("drain:alpha", mapping={"by": "op", "until": ""}), id="drain"
+        ),
+    ],
+)
+def test_a_switch_thrown_before_begin_gives_the_job_and_the_money_back(valkey, hold, events):
+    bench = Bench(valkey, delays=lambda point: hold(valkey) if point == "before begin" else None)
+
+    bench.attempt()
+
+    assert the_end(bench) == Ends(standing="queued")
+    assert queuekit.listed(valkey) == ["local-1"]
+    assert events()[-1]["reason"] == "switch"
+    bench.assert_nothing_is_held()
+
+
+POINTS_IN_HAND = ["before reserve", "after reserve", "before begin"]
+
+
+@pytest.mark.parametrize("point", POINTS_IN_HAND)
+def test_a_job_taken_away_meanwhile_is_left_alone_and_its_reservation_is_not_ours_to_keep(
+    valkey, point, events
+):
+    """It was put back by a peer; nobody has taken it again yet."""
+
+    def taken_away(reached: str) -> None:
+        if reached == point:
+            valkey.hdel("rq:job:local-1", "taker")
+
+    bench = Bench(valkey, delays=taken_away)
+
+    bench.attempt()
+
+    assert the_end(bench) == Ends(standing="queued")
+    assert [one["event"] for one in events()] == ["transition_lost"]
+    bench.assert_nothing_is_held()
+
+
+@pytest.mark.parametrize("point", POINTS_IN_HAND)
+@pytest.mark.parametrize("stopping", [pytest.param(True, id="stopping"), pytest.param(False, id="serving")])
+def test_who_was_frozen_never_pays_back_the_container_of_who_took_the_job_over(valkey, point, stopping):
+    peer = Bench(valkey, boot_number=2)
+
+    def frozen(reached: str) -> None:
+        if reached == point:
+            # What a sweep does: the id leaves our hand, goes back and is taken by a peer, which runs it.
+            valkey.lrem(keys.queue_keys(queuekit.QUEUE).taken(bench.host.owner.boot), 0, "local-1")
+            valkey.hdel("rq:job:local-1", "taker")
+            valkey.lpush(keys.queue_keys(queuekit.QUEUE).jobs, "local-1")
+            attempt(peer.host, peer.claim())
+            if stopping:
+                bench.stop()
+
+    bench = Bench(valkey, delays=frozen)
+
+    bench.attempt()
+
+    assert bench.standing() == "finished"
+    assert len(peer.containers.specs) == 1
+    assert bench.containers.specs == []
+    assert bench.spent() == 1
+    bench.assert_nothing_is_held()
+
+
+@pytest.mark.parametrize(
+    ("result", "ends"),
+    [
+        pytest.param(
+            COMPLETED,
+            Ends(standing="finished", record=("completed", None, True, True), spent=1, asked=True),
+            id="completed",
+        ),
+        pytest.param(
+            RunResult(container="", exit_code=2),
+            Ends(standing="finished", record=("policy", "runner-policy", True, True), spent=1, asked=True),
+            id="policy",
+        ),
+        pytest.param(
+            RunResult(container="", exit_code=1),
+            Ends(standing="scheduled", record=("failed", None, False, True), spent=1, asked=True),
+            id="infra",
+        ),
+        pytest.param(
+            RunResult(container="", exit_code=137, abort_reason=AbortReason.TIMEOUT),
+            Ends(standing="finished", record=("policy", "worker-abort", True, True), spent=1, asked=True),
+            id="aborted",
+        ),
+        pytest.param(
+            RunResult(container="", abort_reason=AbortReason.SHUTDOWN, not_attempted=True),
+            Ends(standing="finished", record=("policy", "worker-abort", True, False), asked=True),
+            id="aborted before create",
+        ),
+        pytest.param(
+            RunResult(container="", abort_reason=AbortReason.SHUTDOWN, gone=False),
+            Ends(standing="finished", record=("policy", "worker-abort", True, True), spent=1, asked=True),
+            id="aborted between create and start",
+        ),
+        pytest.param(
+            RunResult(container="", never_started=True, fault="refused"),
+            Ends(
+                standing="scheduled",
+                record=("failed", "container-never-started", False, False),
+                asked=True,
+            ),
+            id="never started",
+        ),
+        pytest.param(
+            RunResult(container="", detached=True),
+            Ends(
+                standing="scheduled",
+                record=("failed", "container-detached", False, True),
+                spent=1,
+                asked=True,
+            ),
+            id="detached",
+        ),
+        pytest.param(
+            ValueError("a bug"),
+            Ends(standing="failed", record=("failed", None, True, True), spent=1, asked=True),
+            id="the runner breaks",
+        ),
+        pytest.param(
+            ConfigurationError("too late for it"),
+            Ends(standing="failed", record=("failed", None, True, True), spent=1, asked=True),
+            id="the runner refuses",
+        ),
+    ],
+)
+def test_what_the_container_did_decides_and_everything_is_given_back(valkey, result, ends):
+    bench = Bench(valkey)
+    bench.containers.result = result
+
+    bench.attempt()
+
+    assert the_end(bench) == ends
+    queuekit.assert_sound(valkey, ["local-1"])
+    bench.assert_nothing_is_held()
+
+
+def test_a_container_that_is_not_confirmed_gone_stays_on_the_hosts_list(valkey):
+    bench = Bench(valkey)
+    bench.containers.tells_gone = False
+
+    bench.attempt()
+
+    assert [one.name for one in containers.begun(valkey, "aaaa")] == ["pi-job-local-1"]
+
+
+LOST_ANSWER = redis.exceptions.TimeoutError("lost")
+ALL_POINTS = [
+    *("before reserve", "after reserve", "before begin", "after begin", "before end", "after end"),
+    *("before refund", "after refund", "before again", "after again"),
+]
+
+
+@pytest.mark.parametrize("point", ALL_POINTS)
+def test_an_answer_that_was_lost_at_any_point_changes_nothing(valkey, point):
+    fault = Fault(point, LOST_ANSWER)
+    bench = Bench(valkey, delays=fault)
+    if point.endswith(("refund", "again")):
+        bench.containers.result = RunResult(container="", never_started=True)
+
+    bench.attempt()
+
+    assert point in fault.reached
+    expected = (
+        Ends(standing="scheduled", record=ENGINE_FAULT, asked=True)
+        if point.endswith(("refund", "again"))
+        else Ends(standing="finished", record=("completed", None, True, True), spent=1, asked=True)
+    )
+    assert the_end(bench) == expected
+    assert len(bench.containers.specs) == 1
+    assert len(queuekit.records(valkey)) == 1
+    bench.assert_nothing_is_held()
