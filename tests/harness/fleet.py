@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +46,8 @@ class Fleet:
         self._workers: dict[str, WorkerProcess] = {}
         self._producer = Producer(self.client)
         self._numbers = itertools.count(1)
+        # Several fleets may use one engine at once, and a container's name is made of the job's id alone.
+        self._salt = secrets.token_hex(4)
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +82,7 @@ class Fleet:
 
     def enqueue(self, folder: Path, *, keeping: Keeping = LOCAL, **fields: Any) -> str:
         """Put a job on a folder into the queue and answer its id."""
-        job_id = f"local-{next(self._numbers):08x}"
+        job_id = f"local-{self._salt}{next(self._numbers):04x}"
         job = local_job(str(folder), task="Do as you are told.", **fields)
         scope = canonical_folder(str(folder))
         found = self._producer.enqueue(
@@ -133,6 +136,10 @@ class Fleet:
     def hash_of(self, job_id: str) -> Mapping[bytes, bytes]:
         """What the queue itself says of a job."""
         return cast("Mapping[bytes, bytes]", self.client.hgetall(keys.job(rq_id(job_id).encode())))
+
+    def everything_in_valkey(self) -> str:
+        """The whole content of the server, for tests that look for what must not be there."""
+        return "\n".join(f"{key!r} {self.client.dump(key)!r}" for key in self.client.scan_iter(count=1000))
 
     def events(self, *names: str) -> list[dict[str, Any]]:
         """What the workers have logged, of these names (all)."""

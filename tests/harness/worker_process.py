@@ -146,6 +146,10 @@ class WorkerProcess:
         """SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
 
+    def ask_to_stop(self) -> None:
+        """SIGTERM, without waiting."""
+        os.kill(self.pid, signal.SIGTERM)
+
     def terminate(self, *, seconds: float = 20) -> int:
         """SIGTERM, and its exit code."""
         assert self._process is not None

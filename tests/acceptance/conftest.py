@@ -1,0 +1,37 @@
+"""Whole workers for the acceptance tests: real processes on a real queue, with and without containers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.fleet import Fleet
+from tests.harness.valkey_server import ValkeyServer
+
+
+@pytest.fixture
+def fleet(valkey_url: str) -> Iterator[Fleet]:
+    """Workers without containers: queue, money and records are real."""
+    with Fleet(valkey_url) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def contained(valkey_url: str, engine: object, fake_image: str) -> Iterator[Fleet]:
+    """Workers whose jobs run in real containers of the fake runner."""
+    with Fleet(valkey_url, image=fake_image, engine=engine) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def server() -> Iterator[ValkeyServer]:
+    """A Valkey server of the test's own, not started."""
+    home = Path(tempfile.mkdtemp(prefix="pd-vk-"))
+    server = ValkeyServer(home)
+    yield server
+    server.close()
+    shutil.rmtree(home)

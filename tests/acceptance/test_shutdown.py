@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.harness.judge import outcomes
+from tests.harness.knobs import Knobs
+from tests.harness.worker_process import until
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    "orders",
+    [pytest.param({}, id="that obey"), pytest.param({"ignore_term": ""}, id="that ignore SIGTERM")],
+)
+def test_sigterm_stops_the_running_jobs_for_good(contained, orders):
+    worker = contained.worker(concurrency=3)
+    worker.start(Knobs())
+    running = [
+        contained.enqueue(contained.folder(f"folder-{number}", delay="60", **orders)) for number in range(3)
+    ]
+    until(lambda: len(contained.ground.spans()) == 3, seconds=15, what="three jobs run")
+    waiting = contained.enqueue(contained.folder("later"))
+
+    began = time.monotonic()
+    code = worker.terminate()
+
+    assert code == 0
+    assert time.monotonic() - began < 15
+    assert worker.events()[-1] == {"event": "worker_stopped", "jobs": 0, "host": "alpha"}
+    assert contained.evidence().left == ()
+    for job_id in running:
+        record = contained.record(job_id)
+        assert (record["outcome"], record["reason"], record["attempt"]) == ("policy", "worker-abort", 0)
+    assert contained.statuses([waiting]) == [b"queued"]
+
+    worker.start(Knobs())
+    contained.until_over(seconds=15)
+    assert outcomes(contained.require_sound()) == {"completed": 1, "policy/worker-abort": 3}
+
+
+def test_a_job_that_has_not_begun_goes_back_to_the_front_at_a_shutdown(fleet):
+    gate = fleet.home / "gate"
+    worker = fleet.worker(concurrency=1)
+    job_ids = [fleet.enqueue(fleet.folder(f"folder-{number}")) for number in range(3)]
+    worker.start(Knobs(without_containers=True, gates={"before reserve": str(gate)}), ready=False)
+    until(gate.with_name("gate.reached").exists, seconds=20, what="the first job is about to be paid for")
+
+    worker.ask_to_stop()
+    time.sleep(0.3)
+    gate.touch()
+
+    assert worker.wait(seconds=15) == 0
+    assert [one.decode() for one in fleet.client.lrange("rq:queue:pi-jobs", 0, -1)] == job_ids
+    assert fleet.evidence().counted == 0
+    worker.start(Knobs(without_containers=True))
+    fleet.until_over(seconds=10)
+    assert outcomes(fleet.require_sound()) == {"completed": 3}
