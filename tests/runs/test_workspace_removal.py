@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.workspace.removal import remove_tree
+from runs.workspace.removal import _make_accessible, _remove_inner, remove_tree
 from tests.runs.accounts import ORDINARY, OTHER, as_ordinary_user, needs_root
 
 pytest_plugins = ["tests.runs.grounds"]
@@ -124,6 +124,24 @@ def test_a_link_in_the_place_of_the_folder_goes_alone(home: Path, ground: Path) 
 
     assert not (ground / "job").is_symlink()
     assert (ground / "kept/file").exists()
+
+
+def test_a_folder_swapped_for_a_link_after_it_was_listed_leads_nowhere(ground: Path) -> None:
+    # The steps on one listed entry, met with a link: the listing's word that it is a folder is out of date.
+    kept = ground / "kept"
+    kept.mkdir(mode=0o755)
+    (kept / "file").write_text("x")
+    (ground / "job").mkdir()
+    (ground / "job/swapped").symlink_to(kept)
+    top = os.open(ground / "job", os.O_RDONLY)
+
+    _make_accessible("swapped", top)
+    with pytest.raises(OSError, match="Not a directory"):
+        _remove_inner("swapped", top)
+    os.close(top)
+
+    assert (kept / "file").exists()
+    assert kept.stat().st_mode & 0o777 == 0o755
 
 
 def test_what_is_not_there_is_gone(ground: Path) -> None:
