@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import redis
 
-from dispatch.jobs import Kind, local_job
+from dispatch.jobs import local_job
 from dispatch.money.ledger import valkey_now
 from dispatch.queue import containers, keys
 from dispatch.queue.producer import CRON
@@ -417,3 +418,231 @@ def test_an_answer_that_was_lost_at_any_point_changes_nothing(valkey, point):
     assert len(bench.containers.specs) == 1
     assert len(queuekit.records(valkey)) == 1
     bench.assert_nothing_is_held()
+
+
+BUG = RuntimeError("a bug")
+PAID_BUG = Ends(standing="failed", record=("failed", None, True, True), spent=1, asked=True)
+
+
+@pytest.mark.parametrize(
+    ("point", "ends"),
+    [
+        pytest.param(
+            "before reserve", Ends(standing="failed", record=("failed", None, True, False)), id="unpaid"
+        ),
+        pytest.param(
+            "before begin", Ends(standing="failed", record=("failed", None, True, False)), id="paid back"
+        ),
+        pytest.param(
+            "after begin",
+            Ends(standing="failed", record=("failed", None, True, False)),
+            id="begun, paid back",
+        ),
+        pytest.param("before end", PAID_BUG, id="ran"),
+        # The end has landed: what is tried after it finds that out and changes nothing.
+        pytest.param(
+            "after end",
+            Ends(standing="finished", record=("completed", None, True, True), spent=1, asked=True),
+            id="ended",
+        ),
+    ],
+)
+def test_our_own_bug_at_any_point_is_never_tried_again_and_pays_back_what_nobody_asked_for(
+    valkey, point, ends
+):
+    bench = Bench(valkey, delays=Fault(point, BUG))
+
+    bench.attempt()
+
+    assert the_end(bench) == ends
+    assert len(queuekit.records(valkey)) == 1
+    queuekit.assert_sound(valkey, ["local-1"])
+    bench.assert_nothing_is_held()
+
+
+@pytest.mark.parametrize(
+    ("point", "ends"),
+    [
+        pytest.param("before reserve", Ends(standing="in-hand"), id="reserve"),
+        pytest.param("after reserve", Ends(standing="in-hand", spent=1), id="reserve landed"),
+        pytest.param("before begin", Ends(standing="in-hand", spent=1), id="begin"),
+        pytest.param("after begin", Ends(standing="started", spent=1), id="begin landed"),
+        pytest.param("before end", Ends(standing="started", spent=1, asked=True), id="end"),
+        pytest.param(
+            "after end",
+            Ends(standing="finished", record=("completed", None, True, True), spent=1, asked=True),
+            id="end landed",
+        ),
+    ],
+)
+def test_a_shutdown_without_valkey_leaves_the_job_to_the_next_boot_and_holds_nothing(
+    valkey, point, ends, events
+):
+    bench = Bench(valkey, delays=Fault(point, LOST_ANSWER, times=1000))
+    bench.host.out_of_patience.set()
+
+    bench.attempt()
+
+    assert the_end(bench) == ends
+    assert events()[-1]["event"] == "job_left_behind"
+    bench.assert_nothing_is_held()
+
+
+def test_what_breaks_while_it_is_settled_is_left_to_the_sweep(valkey, events):
+    bench = Bench(valkey, delays=Fault("before end", BUG, times=1000))
+
+    bench.attempt()
+
+    assert bench.standing() == "started"
+    assert events()[-1] == {"event": "attempt_unsettled", "jobId": "local-1", "error": "RuntimeError"}
+    bench.assert_nothing_is_held()
+
+
+def test_what_cannot_be_released_changes_nothing_about_a_job_that_has_ended(valkey, events):
+    bench = Bench(valkey)
+    bench.places.cleanup_fault = RuntimeError("/srv/secret")
+
+    bench.attempt()
+
+    assert bench.standing() == "finished"
+    names = [one["event"] for one in events()]
+    assert names[-2:] == ["job_completed", "release_failed"]
+    assert "/srv/secret" not in str(events())
+    bench.assert_nothing_is_held()
+
+
+@pytest.mark.parametrize("broken", [pytest.param(BUG, id="bug"), pytest.param(None, id="well")])
+def test_folder_and_workspace_are_held_until_the_last_transition_has_landed(valkey, broken):
+    seen: dict[str, object] = {}
+
+    def look(point: str) -> None:
+        if point == "after end":
+            seen[point] = (dict(bench.host.scopes.held), bench.places.standing)
+
+    bench = Bench(valkey, delays=look)
+    if broken:
+        bench.containers.result = broken
+
+    bench.attempt()
+
+    assert seen == {"after end": ({SCOPE: 1}, 1)}
+
+
+@pytest.mark.parametrize("stopped_at", ["ladder's foot", "workspace", "money"])
+def test_a_stop_before_the_container_gives_the_job_back_unspent(valkey, stopped_at, events):
+    bench = Bench(
+        valkey,
+        delays=lambda point: bench.stop() if (point, stopped_at) == ("after reserve", "money") else None,
+    )
+    if stopped_at == "ladder's foot":
+        bench.stop()
+    if stopped_at == "workspace":
+        bench.places.meanwhile = bench.stop
+
+    bench.attempt()
+
+    assert the_end(bench) == Ends(standing="queued")
+    assert bench.places.prepared == (stopped_at != "ladder's foot")
+    assert queuekit.listed(valkey) == ["local-1"]
+    assert queuekit.hash_of(valkey, "local-1")["attempt"] == "0"
+    assert events()[-1] == {"event": "job_given_back", "jobId": "local-1", "reason": "shutdown"}
+    bench.assert_nothing_is_held()
+
+
+def test_a_container_whose_begin_waited_for_valkey_has_its_whole_time_still(valkey):
+    """The deadline is counted from begin's success, however long Valkey was away before."""
+    clock = [datetime(2026, 1, 5, tzinfo=UTC)]
+
+    def outage(point: str) -> None:
+        if point == "after begin":
+            clock[0] += timedelta(days=1)
+
+    bench = Bench(valkey, delays=outage, utc_now=lambda: clock[0])
+
+    bench.attempt()
+
+    assert int(bench.containers.specs[0].environment["PI_JOB_DEADLINE"]) > clock[0].timestamp()
+
+
+@pytest.mark.parametrize(
+    "raw_id",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"a_b", id="no code of ours"),
+        pytest.param(b"../../etc/passwd", id="a path"),
+        pytest.param("ä b".encode(), id="not ASCII"),
+        pytest.param(b"\xff\xfe", id="no UTF-8"),
+        pytest.param(b"x" * 300, id="too long"),
+        pytest.param(b"a\nb", id="two lines"),
+    ],
+)
+@pytest.mark.parametrize("job", [pytest.param(True, id="well-formed"), pytest.param(False, id="malformed")])
+def test_a_job_of_a_foreign_id_is_refused_with_a_record(valkey, raw_id, job):
+    bench = Bench(valkey)
+    bench.enqueue()
+    data = valkey.hget("rq:job:local-1", "data") if job else b"no job"
+    valkey.delete("rq:job:local-1", "rq:queue:pi-jobs")
+    valkey.hset(b"rq:job:" + raw_id, mapping={"status": "queued", "data": data, "origin": "pi-jobs"})
+    valkey.rpush("rq:queue:pi-jobs", raw_id)
+
+    attempt(bench.host, bench.claim())
+
+    assert valkey.hget(b"rq:job:" + raw_id, "status") == b"finished"
+    assert bench.record()["reason"] == "job-malformed"
+    assert bench.spent() == 0
+    assert bench.containers.specs == []
+    bench.assert_nothing_is_held()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"firstQueued": "9999999999999999"}, id="queued after the end of the calendar"),
+        pytest.param({"firstQueued": "x", "created_at": "x"}, id="queued at no time"),
+        pytest.param({"attempt": "5000", "attempts": "9000"}, id="thousands of attempts"),
+        pytest.param(
+            {"attempt": "999999999999", "attempts": "9999999999999"}, id="more attempts than numbers"
+        ),
+        pytest.param({"attempt": "-1", "attempts": "many", "attemptLog": "[1,{}"}, id="no numbers"),
+    ],
+)
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_whatever_stands_in_the_hash_the_job_leaves_our_hand(valkey, fields, exit_code):
+    bench = Bench(valkey)
+    bench.containers.result = RunResult(container="", exit_code=exit_code)
+    bench.enqueue()
+    valkey.hset("rq:job:local-1", mapping=fields)
+
+    attempt(bench.host, bench.claim())
+
+    assert bench.standing() in ({"finished"} if exit_code == 0 else {"failed", "scheduled"})
+    assert bench.record()["jobId"] == "local-1"
+    bench.assert_nothing_is_held()
+
+
+def test_what_is_not_built_yet_is_refused_by_its_name(valkey, events):
+    bench = Bench(valkey)
+    bench.enqueue()
+
+    attempt(bench.host, replace(bench.claim(), job=replace(queuekit.JOB, packages=True)))
+
+    assert the_end(bench) == refused("not-available")
+    assert events()[0]["detail"] == "packages"
+    bench.assert_nothing_is_held()
+
+
+def test_no_event_names_a_folder_a_task_or_the_text_of_an_error(valkey, events):
+    canary = "canary-4711"
+    faults: list[Any] = [
+        *(Refusal(Reason.PI_TOO_LARGE), InfraFault(detail="git-too-slow"), ValueError(canary)),
+        ConfigurationError(canary),
+    ]
+    for number, fault in enumerate(faults):
+        bench = Bench(valkey)
+        bench.places.answer = fault
+        bench.attempt(f"local-{number}", local_job(f"/srv/{canary}", task=canary))
+    bench = Bench(valkey)
+    bench.containers.result = ValueError(canary)
+    bench.attempt("local-9", local_job(f"/srv/{canary}", task=canary))
+
+    assert canary not in str(events())

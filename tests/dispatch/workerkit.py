@@ -69,8 +69,10 @@ class Places:
     standing: int = 0
     prepared: int = 0
     cleanup_fault: Exception | None = None
+    meanwhile: Callable[[], None] = lambda: None
 
     def prepare(self, job: LocalJob) -> Prepared | Refusal:
+        self.meanwhile()
         if isinstance(self.answer, Exception):
             raise self.answer
         if self.answer is not None:
