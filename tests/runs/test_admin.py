@@ -93,6 +93,7 @@ def test_runs_that_ended_in_the_same_instant_are_each_shown_once(viewer):
         pytest.param({"q": "b"}, {"b"}, id="an id"),
         pytest.param({"q": "b", "outcome": "failed", "reason": "stalled"}, {"b"}, id="an id and what it has"),
         pytest.param({"q": "b", "reason": "-"}, set(), id="an id and what it has not"),
+        pytest.param({"q": "B"}, set(), id="an id in other letters"),
         pytest.param({"q": "zz"}, set(), id="an id that does not exist"),
         pytest.param({"q": "%"}, set(), id="no pattern"),
         pytest.param({"q": "", "host": ""}, {"a", "b", "c", "d"}, id="nothing"),

@@ -32,7 +32,10 @@ def files(tmp_path: Path) -> RecordFiles:
 
 @contextmanager
 def no_byte_can_be_written() -> Iterator[None]:
-    """A full disk as a process without privileges can have it: each write fails, each file can be made."""
+    """A full disk as a process without privileges can have it: each write fails, each file can be made.
+
+    A test's database stays in its open transaction meanwhile, so it takes rows.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:

@@ -118,6 +118,18 @@ def test_what_fails_holds_up_nothing_that_comes_after_it(recorder, valkey):
     assert recorder.drain_once(2) == 1
 
 
+def test_more_bad_entries_than_a_batch_do_not_hide_those_behind_them(recorder, valkey):
+    with no_byte_can_be_written():
+        push(valkey, *(a_record(number, job_id=f"bad-{number}") for number in range(9)), a_record(100))
+        recorder.drain_once(0)
+
+    with row_refused("bad-%"):
+        assert recorder.drain_once(1) == 0
+        assert recorder.drain_once(3) == 1
+
+    assert valkey.llen(KEY) == 9
+
+
 def test_the_pause_grows_to_its_bound_and_shrinks_when_something_gets_better(recorder, valkey):
     push(valkey, a_record())
     with row_refused(a_record().job_id):

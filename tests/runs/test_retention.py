@@ -37,6 +37,7 @@ def test_old_files_are_reaped_by_their_own_age_and_each_is_told(logs, events):
     }.items():
         written(logs / name, days_ago=age)
     (logs / "folder.json").mkdir()
+    os.utime(logs / "folder.json", (0, 0))
     (logs / "link.log").symlink_to("/nonexistent")
 
     assert reap_logs(logs, days=30, now=NOW) == 3
