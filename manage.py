@@ -17,6 +17,9 @@ def main() -> None:
         # Also out of Django's own commands, such as `migrate` with a wrong DATABASE_URL: never a traceback.
         sys.stderr.write(f"{exc}\n")
         sys.exit(exc.exit_code)
+    except KeyboardInterrupt:
+        # As a shell counts it: 128 and the signal's number.
+        sys.exit(130)
 
 
 if __name__ == "__main__":

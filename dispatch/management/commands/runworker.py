@@ -5,37 +5,46 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from dispatch.console.arguments import HIDDEN
 from dispatch.queue.owner import Owner
 from dispatch.worker.build import Edges, build
 from dispatch.worker.worker import Worker
 from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
-from pidispatch_site import clients, log, schema
+from pidispatch_site import clients, conf, log, schema
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
 from runs.backends import make_backend
 from runs.workspace.jobuser import Account
 
+_OPEN_NETWORK = (
+    "PI_EGRESS is on, and this version cannot restrict the network of a job yet."
+    " Set PI_EGRESS=0 to say that jobs may reach the whole network."
+)
+
 
 class Command(BaseCommand):
     help = "Run this host's worker: take jobs, run each in one container, record what it did."
     requires_system_checks = ()
+    suppressed_base_arguments = HIDDEN
 
     def handle(self, *args: Any, **options: Any) -> None:
-        config: Config = settings.PIDISPATCH
-        _require_closed_questions(config)
+        config = _configuration()
+        # The backend has something to say already.
+        _open_log(config)
         serve(config, Edges(backend=make_backend(config), account=Account(os.getuid(), os.getgid())))
 
 
 def serve(config: Config, edges: Edges) -> None:
     """Be this host's worker until a signal says stop; `OperationalError` when another one is."""
     state = StateDirectory(config.state_dir)
-    log.configure(log.EventLog(host=config.worker_name, plain=sys.stdout.isatty()))
+    _open_log(config)
     for warning in config.warnings:
         log.event("configuration_warning", variable=warning.name, detail=warning.kind.value)
     with WorkerLock(config.state_dir):
@@ -48,12 +57,23 @@ def serve(config: Config, edges: Edges) -> None:
         worker.run()
 
 
-def _require_closed_questions(config: Config) -> None:
-    if config.egress:
-        raise ConfigurationError(
-            "PI_EGRESS is on, and this version cannot restrict the network of a job yet."
-            " Set PI_EGRESS=0 to say that jobs may reach the whole network."
-        )
+def _configuration() -> Config:
+    """Read the configuration; one `ConfigurationError` with all that is wrong and all that is left open."""
+    environment = settings.PIDISPATCH_ENVIRONMENT
+    problems: list[str] = []
+    with suppress(ConfigurationError):
+        problems += [_OPEN_NETWORK] if conf.one("PI_EGRESS", environment) else []
+    try:
+        config = conf.load(environment)
+    except ConfigurationError as error:
+        raise ConfigurationError(*error.problems, *problems) from error
+    if problems:
+        raise ConfigurationError(*problems)
+    return config
+
+
+def _open_log(config: Config) -> None:
+    log.configure(log.EventLog(host=config.worker_name, plain=sys.stdout.isatty()))
 
 
 def _stop_on_signals(worker: Worker) -> None:
