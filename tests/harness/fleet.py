@@ -179,7 +179,11 @@ class Fleet:
         return (worker.state_dir for worker in self._workers.values())
 
     def _left(self) -> list[str]:
-        return self._witness.left(self.host_ids) if self._witness else []
+        """Name containers, networks, job directories and half-written files that are still there."""
+        paths = [path for state in self._state_dirs() for path in (state / "jobs").glob("*")]
+        paths += [path for state in self._state_dirs() for path in (state / "logs").rglob(".*")]
+        found = [path.name for path in paths]
+        return [*found, *self._witness.left(self.host_ids)] if self._witness else found
 
     def _pending(self) -> bool:
         return any(self.client.llen(keys.pending_records(host_id)) for host_id in self.host_ids)

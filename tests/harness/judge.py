@@ -119,7 +119,7 @@ def _overlaps(intervals: Mapping[Any, list[tuple[float, float, str]]]) -> Iterat
 
 
 def nothing_left(evidence: Evidence) -> Iterator[str]:
-    """No container and no network of ours is left."""
+    """No container and no network of ours is left, no job directory and no half-written file."""
     yield from evidence.left
 
 

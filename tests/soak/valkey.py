@@ -1,4 +1,4 @@
-"""Valkey restarted, killed for 8 s and frozen for 5 s in two ways, while two hosts work off many jobs."""
+"""Valkey restarted, killed, frozen, full and cut off, while two hosts work off many jobs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,11 @@ def run(*, short: bool) -> dict[str, object]:
 def _afflict(fleet: Fleet, server: ValkeyServer, *, pause_between: float) -> list[str]:
     """Do one thing after another to the server, each while jobs run; name them."""
     done = []
-    for afflict in (_restart, _kill_for_8_s, _pause_for_5_s, _freeze_for_5_s):
+    afflictions = (
+        *(_restart, _kill_for_8_s, _pause_for_5_s, _freeze_for_5_s),
+        *(_cut_every_connection, _forget_scripts, _full_for_5_s),
+    )
+    for afflict in afflictions:
         time.sleep(pause_between)
         until(lambda: _some_run(fleet), seconds=30, what="jobs run")
         afflict(server)
@@ -84,3 +88,25 @@ def _freeze_for_5_s(server: ValkeyServer) -> None:
     server.freeze()
     time.sleep(5)
     server.thaw()
+
+
+def _cut_every_connection(server: ValkeyServer) -> None:
+    client = server.client()
+    for _ in range(10):
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal")
+        time.sleep(0.2)
+    client.close()
+
+
+def _forget_scripts(server: ValkeyServer) -> None:
+    client = server.client()
+    client.script_flush()
+    client.close()
+
+
+def _full_for_5_s(server: ValkeyServer) -> None:
+    client = server.client()
+    client.config_set("maxmemory", "1")
+    time.sleep(5)
+    client.config_set("maxmemory", "0")
+    client.close()
