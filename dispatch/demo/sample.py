@@ -10,7 +10,7 @@ from pathlib import Path
 from pidispatch_site.errors import OperationalError
 from runs.workspace.jobuser import IMAGE_USER
 
-TASK = 'Add a line to README.md: "pi-dispatch was here, in a locked-down container."'
+TASK = 'Add a line to README.md: "pi-dispatch was here."'
 _README = """# Sample
 
 A repository of its own for the demo. The job edits it in place, as jobs on local folders do.

@@ -9,17 +9,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
+from hosts.identity import host_id
+from pidispatch_site import conf, embedded
 from pidispatch_site.errors import OperationalError
+from pidispatch_site.places import StateDirectory
+from runs.backends import make_backend
+from runs.reaper import Reaper
 
 PROVIDER, MODEL = "scripted", "scripted-agent"
-_MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
-_BOOT_SECONDS = 30
+MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
+_BOOT_SECONDS = 60
 _STOP_SECONDS = 20
+_PASSED = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "VIRTUAL_ENV"),
+    *("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"),
+)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,7 @@ class Stage:
 
     folder: Path
     environment: Mapping[str, str]
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def repository(self) -> Path:
@@ -35,13 +47,23 @@ class Stage:
         return self.folder / "sample"
 
     @property
+    def state(self) -> Path:
+        """The state directory."""
+        return self.folder / "state"
+
+    @property
     def logs(self) -> Path:
         """The records."""
-        return self.folder / "state" / "logs"
+        return self.state / "logs"
+
+    @property
+    def variables(self) -> Path:
+        """The environment as a file, for a person's own commands on this stage (PI_ENV_FILE)."""
+        return self.folder / "env"
 
     def command(self, *words: str) -> list[str]:
         """Spell one of the product's commands."""
-        return [sys.executable, str(_MANAGE), *words]
+        return [sys.executable, str(MANAGE), *words]
 
     def call(self, *words: str) -> str:
         """Run a command to its end and answer what it printed; `OperationalError` when it fails."""
@@ -55,15 +77,18 @@ class Stage:
         return done.stdout
 
     def show(self, *words: str) -> int:
-        """Run a command with its output where the person sees it; answer its exit code."""
+        """Run a command with its output where the person sees it; answer its exit code.
+
+        In a session of its own: an interrupt at the terminal is for the demo, which ends what it started.
+        """
         return subprocess.run(  # noqa: S603
-            self.command(*words), env=dict(self.environment), cwd=self.folder
+            self.command(*words), env=dict(self.environment), cwd=self.folder, start_new_session=True
         ).returncode
 
     def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         """Start a command that stays; what it prints goes to `<name>.log`."""
-        with (self.folder / f"{name}.log").open("ab") as output:
-            return subprocess.Popen(  # noqa: S603
+        with self.log(name).open("ab") as output:
+            process = subprocess.Popen(  # noqa: S603
                 self.command(*words),
                 env=dict(self.environment),
                 cwd=self.folder,
@@ -72,61 +97,100 @@ class Stage:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.started.append(process)
+        return process
+
+    def log(self, name: str) -> Path:
+        """Name the file with what a started command printed."""
+        return self.folder / f"{name}.log"
 
     def until_logged(self, name: str, mark: str, process: subprocess.Popen[bytes]) -> None:
         """Wait until a started command has printed `mark`; `OperationalError` with its log otherwise."""
-        log, deadline = self.folder / f"{name}.log", time.monotonic() + _BOOT_SECONDS
+        deadline = time.monotonic() + _BOOT_SECONDS
         while time.monotonic() < deadline:
-            text = log.read_text(errors="replace")
+            ended = process.poll() is not None
+            text = self.log(name).read_text(errors="replace")
             if mark in text:
                 return
-            if process.poll() is not None:
+            if ended:
                 break
             time.sleep(0.05)
-        raise OperationalError(f"the {name} did not come up; it said:\n{log.read_text(errors='replace')}")
+        text = self.log(name).read_text(errors="replace")
+        raise OperationalError(f"The {name} did not come up; it said:\n{text}")
 
 
-def set_up(environment: Mapping[str, str], *, backend: str, image: str | None) -> Stage:
-    """Make the stage: a private folder, a closed environment, an overlay with the scripted provider."""
+@contextmanager
+def set_up(
+    environment: Mapping[str, str], *, backend: str, image: str | None, warn: Callable[[str], object]
+) -> Iterator[Stage]:
+    """Make the stage for as long as the block lasts; then end and remove whatever is left of it.
+
+    A private folder, a closed environment, an overlay with the scripted provider. `warn` hears what could not
+    be removed. A stage whose `folder` has a `kept.json` by then stays (see `kept`).
+    """
     # A short path: a Unix socket's name ends at some hundred characters.
     folder = Path(tempfile.mkdtemp(prefix="pi-demo-"))
-    overlay = folder / "overlay"
-    overlay.mkdir()
-    no_variables = folder / "env"
-    no_variables.touch(mode=0o600)
-    declared = {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": "none-needed"}
-    models = {"providers": {PROVIDER: {**declared, "models": [{"id": MODEL}]}}}
-    (overlay / "models.json").write_text(json.dumps(models))
-    passed = (
-        "PATH",
-        "HOME",
-        "LANG",
-        "LC_ALL",
-        "DOCKER_HOST",
-        "DOCKER_CERT_PATH",
-        "DOCKER_TLS_VERIFY",
-        "VIRTUAL_ENV",
-    )
-    return Stage(
-        folder=folder,
-        environment={
-            **{name: environment[name] for name in passed if environment.get(name)},
-            # The operator's own .env must not steer the demo.
-            "PI_ENV_FILE": str(no_variables),
-            "PI_STATE_DIR": str(folder / "state"),
-            "VALKEY_URL": "embedded",
-            "PI_BACKEND": backend,
-            **({"PI_JOB_IMAGE": image} if image else {}),
-            "PI_PROVIDER": PROVIDER,
-            "PI_MODEL": MODEL,
-            "PI_GLOBAL_PI_DIR": str(overlay),
-            "PI_EGRESS": "0",
-            "PI_AUTH_FROM_PI": "0",
-        },
-    )
+    stage = Stage(folder, _environment(environment, folder, backend=backend, image=image))
+    try:
+        _furnish(stage)
+        yield stage
+    finally:
+        _be_undisturbed()
+        if not is_kept(folder):
+            for process in reversed(stage.started):
+                _end(process)
+            tear_down(stage, warn=warn)
 
 
-def end_process(process: subprocess.Popen[bytes]) -> None:
+def be_interruptible() -> None:
+    """Have a request to end and a closed terminal interrupt like Ctrl-C does, so that each cleans up."""
+    for number in _ENDING:
+        # What is ignored from the start stays so: `nohup` and shells in the background ask for it that way.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    _be_undisturbed()
+    raise KeyboardInterrupt
+
+
+def _be_undisturbed() -> None:
+    """Heed no further signal: what follows is the clean-up, which is bounded."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether somebody asked for this stage to stay."""
+    return (folder / "kept.json").exists()
+
+
+def tear_down(stage: Stage, *, warn: Callable[[str], object]) -> None:
+    """End the embedded server, remove containers of a worker that could not, and the folder."""
+    for step in (_stop_valkey, _reap):
+        try:
+            step(stage)
+        except OperationalError as error:
+            warn(str(error))
+    with suppress(OSError):
+        shutil.rmtree(stage.folder)
+    if stage.folder.exists():
+        warn(f"{stage.folder} could not be removed.")
+
+
+def _stop_valkey(stage: Stage) -> None:
+    embedded.stop(StateDirectory(stage.state))
+
+
+def _reap(stage: Stage) -> None:
+    if (stage.state / "host-id").exists():
+        backend = make_backend(conf.load(stage.environment))
+        Reaper(backend, host_id=host_id(stage.state), boot="").reap(is_live=lambda _: False)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End a command that was started, by SIGTERM, and wait for it."""
     process.send_signal(signal.SIGTERM)
     try:
@@ -136,13 +200,32 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def tear_down(stage: Stage, *, warn: Callable[[str], object]) -> None:
-    """End the embedded server and remove the folder; says what could not be done."""
-    try:
-        stage.call("valkey", "stop")
-    except OperationalError as error:
-        warn(str(error))
-    with suppress(OSError):
-        shutil.rmtree(stage.folder)
-    if stage.folder.exists():
-        warn(f"{stage.folder} could not be removed.")
+def _environment(
+    environment: Mapping[str, str], folder: Path, *, backend: str, image: str | None
+) -> dict[str, str]:
+    return {
+        **{name: environment[name] for name in _PASSED if environment.get(name)},
+        # The operator's own .env must not steer the demo.
+        "PI_ENV_FILE": str(folder / "env"),
+        "PI_STATE_DIR": str(folder / "state"),
+        "VALKEY_URL": "embedded",
+        "PI_BACKEND": backend,
+        **({"PI_JOB_IMAGE": image} if image else {}),
+        "PI_PROVIDER": PROVIDER,
+        "PI_MODEL": MODEL,
+        "PI_GLOBAL_PI_DIR": str(folder / "overlay"),
+        "PI_EGRESS": "0",
+        "PI_AUTH_FROM_PI": "0",
+    }
+
+
+def _furnish(stage: Stage) -> None:
+    ours = {name: value for name, value in stage.environment.items() if name.startswith(("PI_", "VALKEY_"))}
+    lines = "".join(f"{name}={value}\n" for name, value in ours.items() if name != "PI_ENV_FILE")
+    stage.variables.touch(mode=0o600)
+    stage.variables.write_text(lines)
+    overlay = stage.folder / "overlay"
+    overlay.mkdir()
+    declared = {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": "none-needed"}
+    models = {"providers": {PROVIDER: {**declared, "models": [{"id": MODEL}]}}}
+    (overlay / "models.json").write_text(json.dumps(models))

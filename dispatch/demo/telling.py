@@ -1,14 +1,17 @@
-"""What the demo tells a person: the record in words, and the way to a real provider."""
+"""What the demo tells a person: numbered steps with the time passed, the record in words, what comes next."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from runs.files import FileFault
+from runs import wording
+from runs.files import FileFault, stem
 from runs.record import DamagedRecordError, Record
 
 REAL_PROVIDER = """
-── The same with a real model
+The same with a real model:
   make image                               # builds pi-job:latest, the image with the pi coding agent
   export ANTHROPIC_API_KEY=…               # or another provider: PI_PROVIDER, PI_MODEL and its key
   export VALKEY_URL=embedded PI_EGRESS=0   # a Valkey of its own; jobs may use the network
@@ -16,25 +19,45 @@ REAL_PROVIDER = """
   .venv/bin/python manage.py run /path/to/repository --task "…" --wait"""
 
 
+class Teller:
+    """Writes to a person who watches: each line at once, whatever else writes to the terminal."""
+
+    def __init__(self, write: Callable[[str], object], *, strong: Callable[[str], str] = str) -> None:
+        self._write = write
+        self._strong = strong
+        self._began = time.monotonic()
+        self._steps = 0
+
+    def step(self, title: str) -> None:
+        """Begin a numbered step."""
+        self._steps += 1
+        passed = time.monotonic() - self._began
+        self._write("\n" + self._strong(f"{self._steps}. {title}") + f"   [{passed:.1f} s]")
+
+    def say(self, text: str) -> None:
+        """Say something below the step, indented."""
+        self._write("\n".join(f"   {line}".rstrip() for line in text.splitlines()))
+
+    def show(self, text: str) -> None:
+        """Say something as it stands."""
+        self._write(text)
+
+
 def told_record(record: Record | DamagedRecordError | FileFault, logs: Path) -> str:
     """Tell a record's main fields, one a line, and where the file is."""
     if not isinstance(record, Record):
-        return f"  a record in {logs} cannot be read: {record}"
-    took = (
-        f"{(record.ended_at - record.started_at).total_seconds():.1f} s"
-        if record.ended_at and record.started_at
-        else "unknown"
-    )
+        return f"A record in {logs} cannot be read: {record}"
+    reason = f" ({record.reason}: {wording.reason_sentence(record.reason)})" if record.reason else ""
     rows = {
         "job": record.job_id,
-        "outcome": record.outcome.value + (f" ({record.reason})" if record.reason else ""),
+        "outcome": record.outcome.value + reason,
         "target": record.target,
-        "exit code": record.exit_code,
+        "exit code": wording.exit_code(record.exit_code),
         "turns": record.turns,
-        "took": took,
+        "took": wording.span(record.started_at, record.ended_at),
         "image": record.image_digest,
         "host": record.host,
-        "budget": "one start of the day cap is spent" if record.budget_reserved else "nothing was spent",
-        "file": logs,
+        "budget": "one start of the day's cap is spent" if record.budget_reserved else "nothing was spent",
+        "file": logs / f"{stem(record.job_id)}.json",
     }
-    return "\n".join(f"  {name:<10} {value}" for name, value in rows.items() if value is not None)
+    return "\n".join(f"{name:<10} {value}" for name, value in rows.items() if value is not None)

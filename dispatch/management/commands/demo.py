@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
+import io
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from dispatch.console.arguments import HIDDEN
 from dispatch.demo import kept, sample, stage
-from dispatch.demo.telling import REAL_PROVIDER, told_record
+from dispatch.demo.telling import REAL_PROVIDER, Teller, told_record
+from pidispatch_site import log
 from pidispatch_site.errors import OperationalError
 from runs.demo_image import ensure_demo_image
 from runs.engine import Engine
@@ -23,87 +24,94 @@ from runs.protocols import EngineSilentError
 class Command(BaseCommand):
     help = "See one job travel through queue, container and record, without a provider key."
     requires_system_checks = ()
+    suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--keep", action="store_true", help="leave worker and admin running")
         parser.add_argument("--end", metavar="FOLDER", help="end a demo that was kept")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Events are for the log of a worker; here a person watches.
+        log.configure(log.EventLog(io.StringIO()))
         if options["end"]:
             self.stdout.write(kept.end(options["end"]))
             return
-        # A stopped demo must clean up after itself as well.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        backend, image = self._backend()
-        here = stage.set_up(settings.PIDISPATCH_ENVIRONMENT, backend=backend, image=image)
-        started: list[subprocess.Popen[bytes]] = []
-        stays = False
+        stage.be_interruptible()
+        teller = Teller(self._write, strong=self.style.MIGRATE_HEADING)
         try:
-            self._play(here, started)
-            if options["keep"]:
-                self._keep(here, started)
-                stays = True
+            self._demonstrate(teller, keep=options["keep"])
         except KeyboardInterrupt as interrupt:
             raise OperationalError("The demo was interrupted; nothing of it is left running.") from interrupt
-        finally:
-            if not stays:
-                for process in reversed(started):
-                    stage.end_process(process)
-                stage.tear_down(here, warn=self.stderr.write)
-        if not stays:
-            self.stdout.write("\nNothing was left running. `make demo KEEP=1` keeps it and opens the admin.")
-        self.stdout.write(REAL_PROVIDER)
+        teller.show(REAL_PROVIDER)
 
-    def _backend(self) -> tuple[str, str | None]:
+    def _demonstrate(self, teller: Teller, *, keep: bool) -> None:
+        teller.show("One job, from the command line to its record; a scripted agent, no provider key.")
+        backend, image = self._backend(teller)
+        environment = settings.PIDISPATCH_ENVIRONMENT
+        with stage.set_up(environment, backend=backend, image=image, warn=self.stderr.write) as here:
+            _play(here, teller)
+            if keep:
+                _keep(here, teller)
+        if not keep:
+            teller.show("\nNothing is left running. `make demo KEEP=1` keeps it and opens the admin.")
+
+    def _backend(self, teller: Teller) -> tuple[str, str | None]:
         """Choose a container where an engine and an image are to be had, else say loudly what it is not."""
+        teller.step("The container's image: a static busybox and the scripted agent, some 2 MB")
         engine = Engine(environment=settings.PIDISPATCH_ENVIRONMENT)
         try:
             engine.ping()
-            self._say("Making the demo's image (a static busybox and the scripted agent, some 2 MB)")
             image = ensure_demo_image(engine)
         except EngineSilentError:
-            return self._without_isolation("No container engine answers.")
+            return _without_isolation(teller, "No container engine answers to this account.")
         finally:
             engine.close()
         if image is None:
-            return self._without_isolation("There is no image to be had: no static busybox, no registry.")
+            return _without_isolation(teller, "There is no image to be had: no static busybox, no registry.")
+        teller.say(image)
         return "docker", image
 
-    def _without_isolation(self, why: str) -> tuple[str, None]:
-        mark = "!" * 78
-        self.stdout.write(f"{mark}\n{why} {NOT_ISOLATED}\n{mark}")
-        return "process", None
-
-    def _play(self, here: stage.Stage, started: list[subprocess.Popen[bytes]]) -> None:
-        self._say(f"Making a sample repository in {here.repository}")
-        sample.make_repository(here.repository, here.environment)
-        self._say("$ manage.py runworker     (with a Valkey server of its own, VALKEY_URL=embedded)")
-        worker = here.start("worker", "runworker")
-        started.append(worker)
-        here.until_logged("worker", "worker_started", worker)
-        self._say(f"$ manage.py run {here.repository} --task {sample.TASK!r} --wait")
-        code = here.show("run", str(here.repository), "--task", sample.TASK, "--wait")
-        if code != 0:
-            log = (here.folder / "worker.log").read_text(errors="replace")
-            raise OperationalError(f"It did not complete (code {code}). The worker said:\n{log}")
-        self._say("What the job changed in the repository (git diff)")
-        self.stdout.write(sample.read_diff(here.repository, here.environment))
-        self._say("Its record")
-        for _, record in RecordFiles(here.logs).scan():
-            self.stdout.write(told_record(record, here.logs))
-
-    def _keep(self, here: stage.Stage, started: list[subprocess.Popen[bytes]]) -> None:
-        web = here.start("web", "web", "--bind", "127.0.0.1:0")
-        started.append(web)
-        here.until_logged("web", "/admin/", web)
-        address = kept.web_address(here)
-        link = here.call("loginlink", "--base-url", address).strip()
-        kept.remember(here, [process.pid for process in started])
-        self._say(f"The admin, on this machine only: {address}/admin/")
-        self.stdout.write(link)
-        command = " ".join(here.command("demo", "--end", str(here.folder)))
-        self.stdout.write(f"\nWorker, admin and Valkey stay until you end them:\n  {command}")
-
-    def _say(self, text: str) -> None:
-        self.stdout.write(f"\n── {text}")
+    def _write(self, text: str) -> None:
+        self.stdout.write(text)
         self.stdout.flush()
+
+
+def _without_isolation(teller: Teller, why: str) -> tuple[str, None]:
+    mark = "!" * 78
+    teller.show(f"{mark}\n{why}\n{NOT_ISOLATED}\n{mark}")
+    return "process", None
+
+
+def _play(here: stage.Stage, teller: Teller) -> None:
+    teller.step("The worker, and a Valkey server of its own (VALKEY_URL=embedded)")
+    teller.say("$ manage.py runworker")
+    worker = here.start("worker", "runworker")
+    sample.make_repository(here.repository, here.environment)
+    here.until_logged("worker", "worker_started", worker)
+    teller.say("It is up and waits for jobs.")
+    teller.step("A job on a sample repository")
+    teller.say(f"$ manage.py run {here.repository} --wait \\\n      --task {sample.TASK!r}")
+    code = here.show("run", str(here.repository), "--task", sample.TASK, "--wait")
+    if code != 0:
+        said = here.log("worker").read_text(errors="replace")
+        raise OperationalError(f"The job did not complete (exit code {code}). The worker said:\n{said}")
+    teller.step("What the job changed: git diff")
+    teller.show(sample.read_diff(here.repository, here.environment).rstrip())
+    teller.step("Its record: one line of JSON, and a row in the admin")
+    for _, record in RecordFiles(here.logs).scan():
+        teller.say(told_record(record, here.logs))
+
+
+def _keep(here: stage.Stage, teller: Teller) -> None:
+    teller.step("The admin, on this machine only")
+    web = here.start("web", "web", "--bind", "127.0.0.1:0")
+    here.until_logged("web", "/admin/", web)
+    address = kept.web_address(here)
+    link = here.call("loginlink", "--base-url", address).strip()
+    kept.remember(here)
+    teller.say(f"{link}\n(logs you in once, within ten minutes; afterwards {address}/admin/)")
+    manage = f"PI_ENV_FILE={here.variables} {' '.join(here.command())}"
+    teller.step("Worker, admin and Valkey stay")
+    teller.say(f'Another job:\n  {manage} run --force --wait {here.repository} --task "…"')
+    teller.say(f"Stop taking jobs, and look:\n  {manage} pause\n  {manage} status")
+    teller.say(f"End it all:\n  {' '.join(here.command('demo', '--end', str(here.folder)))}")
