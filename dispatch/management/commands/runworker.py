@@ -36,8 +36,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         config = _configuration()
-        # The backend has something to say already.
+        # Before the backend, which says something and keeps files in there.
         _open_log(config)
+        StateDirectory(config.state_dir).made()
         serve(config, Edges(backend=make_backend(config), account=Account(os.getuid(), os.getgid())))
 
 
