@@ -7,14 +7,16 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 
 from runs.engine import Engine
 from tests.harness.engine_proxy import UPSTREAM, EngineProxy
-from tests.runs.jobs import Jobs
+from tests.runs.jobs import Jobs, until
 
 
 @pytest.fixture
@@ -23,10 +25,20 @@ def host_id(engine: Any) -> Iterator[str]:
     host_id = f"test-{secrets.token_hex(8)}"
     yield host_id
     ours = {"label": [f"dev.pi-dispatch.host={host_id}"]}
-    for container in engine.api.containers(all=True, filters=ours):
-        engine.api.remove_container(container["Id"], force=True, v=True)
-    for network in engine.api.networks(filters=ours):
-        engine.api.remove_network(network["Id"])
+    until(lambda: _removed(engine, ours))
+
+
+def _removed(engine: Any, ours: dict[str, list[str]]) -> bool:
+    """Whether nothing is left; a create without an answer may still be under way, a removal as well."""
+    containers = engine.api.containers(all=True, filters=ours)
+    networks = [] if containers else engine.api.networks(filters=ours)
+    for container in containers:
+        with suppress(APIError):
+            engine.api.remove_container(container["Id"], force=True, v=True)
+    for network in networks:
+        with suppress(APIError):
+            engine.api.remove_network(network["Id"])
+    return not (containers or networks)
 
 
 @pytest.fixture
@@ -56,7 +68,7 @@ def proxy(engine: Any) -> Iterator[EngineProxy]:
 @pytest.fixture
 def proxied(proxy: EngineProxy) -> Iterator[Engine]:
     """Our edge to the engine behind the proxy, with short timeouts."""
-    backend = Engine(environment=proxy.environment, quick_seconds=0.6, slow_seconds=1.0)
+    backend = Engine(environment=proxy.environment, quick_seconds=1.0, slow_seconds=1.5)
     backend.ping()
     yield backend
     backend.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,7 @@ from runs import labels
 from runs.engine import Engine
 from runs.protocols import EngineAnsweredError, EngineNotFoundError, EngineSilentError
 from tests.harness.engine_proxy import Act
-from tests.runs.jobs import Jobs, until
+from tests.runs.jobs import Jobs, exit_line, until
 
 pytestmark = pytest.mark.docker
 
@@ -164,9 +165,18 @@ def test_a_missing_image_is_never_pulled(proxied, proxy, jobs):
 
 def test_an_image_that_the_engine_fails_to_inspect_is_missing_if_it_answers_a_ping(proxied, proxy):
     proxy.next("^GET /images/", Act.FAIL)
+    pinged = proxy.seen("^GET /_ping")
 
     assert proxied.image("pi-job:latest") is None
-    assert proxy.seen("^GET /_ping") > 0
+    assert proxy.seen("^GET /_ping") == pinged + 1
+
+
+def test_an_image_that_the_engine_fails_to_inspect_is_unknown_if_it_fails_a_ping_too(proxied, proxy):
+    proxy.next("^GET /images/", Act.FAIL)
+    proxy.next("^GET /_ping", Act.LOSE_REQUEST)
+
+    with pytest.raises(EngineSilentError):
+        proxied.image("pi-job:latest")
 
 
 @pytest.mark.parametrize("act", [Act.LOSE_REQUEST, Act.CUT])
@@ -208,8 +218,25 @@ def test_a_create_that_is_answered_with_an_error_is_answered(proxied, proxy, job
 def test_other_errors_than_not_found_are_no_answer_to_a_question(proxied, proxy, jobs):
     proxy.next("^GET /containers/", Act.FAIL)
 
-    with pytest.raises(EngineSilentError, match="engine-500"):
+    with pytest.raises(EngineSilentError, match="engine-500") as silence:
         proxied.inspect("whatever")
+
+    assert not silence.value.unreachable
+
+
+def test_a_quiet_container_is_followed_for_longer_than_an_answer_may_take(docker_backend, jobs):
+    impatient = Engine(environment=os.environ, quick_seconds=0.6)
+    container = docker_backend.create(jobs.spec(orders={"delay": "1.5"}))
+    docker_backend.start(container)
+    output = impatient.follow(container)
+
+    read = b""
+    while data := output.read():
+        read += data
+    output.close()
+    impatient.close()
+
+    assert exit_line(read)["code"] == 0
 
 
 def test_an_engine_that_is_not_there_is_unreachable_and_found_when_it_comes(tmp_path, proxy, jobs):

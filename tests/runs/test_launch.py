@@ -140,7 +140,7 @@ def test_an_engine_that_freezes_during_create_is_waited_for_and_the_job_runs_onc
         running = pool.submit(runner.run, jobs.spec(orders={"journal": ""}), abort=Abort())
         frozen.wait(5)
         # Longer than create's timeout and a few questions after it.
-        time.sleep(2.5)
+        time.sleep(3.0)
         assert not running.done()
         proxy.thaw()
         result = running.result(timeout=10)

@@ -122,7 +122,8 @@ def test_an_abort_between_create_and_start_starts_nothing_and_is_not_paid_back(d
     assert (result.not_attempted, result.never_started) == (False, False)
 
 
-def test_many_runs_are_stopped_in_the_time_of_one(runner, jobs, engine):
+def test_many_runs_are_stopped_in_the_time_of_one(docker_backend, watcher, jobs, engine):
+    runner = Runner(docker_backend, watcher, patience=PATIENCE, stopping=StopPatience(grace=2))
     aborts = [Abort() for _ in range(4)]
     specs = [jobs.spec(f"job{n}", {"ignore-term": "", "delay": "60"}) for n in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -139,7 +140,7 @@ def test_many_runs_are_stopped_in_the_time_of_one(runner, jobs, engine):
         ended_in = time.monotonic() - began
 
     assert set_in < 0.1
-    assert ended_in < 9, "four graces of 5 s, one after the other, would be 20 s"
+    assert ended_in < 7, "four graces of 2 s, one after the other, would be 8 s"
     assert {result.abort_reason for result in results} == {"shutdown"}
     assert {result.exit_code for result in results} == {137}
 
