@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from argparse import ArgumentParser
 from typing import Any
 
@@ -19,6 +20,8 @@ from runs.engine import Engine
 from runs.files import RecordFiles
 from runs.process import NOT_ISOLATED
 from runs.protocols import EngineSilentError
+
+_WIDTH = 78
 
 
 class Command(BaseCommand):
@@ -77,8 +80,8 @@ class Command(BaseCommand):
 
 
 def _without_isolation(teller: Teller, why: str) -> tuple[str, None]:
-    mark = "!" * 78
-    teller.show(f"{mark}\n{why}\n{NOT_ISOLATED}\n{mark}")
+    mark = "!" * _WIDTH
+    teller.show("\n".join((mark, *textwrap.wrap(f"{why} {NOT_ISOLATED}", _WIDTH), mark)))
     return "process", None
 
 
