@@ -45,8 +45,9 @@ class ReserveRequest:
     `job_id` is the natural id, `token` that of the pop that holds the job, `first_queued_ms` tells the job
     from a later one of the same id. `now_ms` is Valkey's TIME, read right before; it chooses the counters.
     `hold_percent` concerns the global windows only. `job_key` is the hash of the job in Valkey: with it the
-    ledger grants only while the token still has the job in hand. Raises ValueError without a global cap a
-    day: a worker without one would spend without end.
+    ledger grants only while the token still has the job in hand. With `now_within_ms`, `now_ms` may be some
+    earlier reading: the ledger says when it is further off than that, or of another day. Raises ValueError
+    without a global cap a day: a worker without one would spend without end.
     """
 
     job_id: str
@@ -58,6 +59,7 @@ class ReserveRequest:
     hold_percent: int | None = None
     scope: ScopeCaps | None = None
     job_key: str | bytes | None = None
+    now_within_ms: int | None = None
 
     def __post_init__(self) -> None:
         if self.caps.day is None:
@@ -96,6 +98,13 @@ class NotHeld:
     """Nothing was taken: the token does not have the job in hand (any more)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Nothing was taken: `now_ms` of the request is not Valkey's time any more, this is."""
+
+    now_ms: int
+
+
 class Ledger:
     """Reservations and their refunds, each one script, so that every host of the fleet sees them whole."""
 
@@ -104,11 +113,11 @@ class Ledger:
         self._reserve = client.register_script((_LUA / "reserve.lua").read_text())
         self._refund = client.register_script((_LUA / "refund.lua").read_text())
 
-    def reserve(self, request: ReserveRequest) -> Granted | Blocked | NotHeld:
+    def reserve(self, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:
         """Take one start in all active windows of both ledgers, or say which window forbids it.
 
-        NotHeld answers only a request with a `job_key`. Safe to repeat after an exception: an
-        attempt is counted once.
+        NotHeld answers only a request with a `job_key`, Stale one with `now_within_ms`. Safe to repeat after
+        an exception: an attempt is counted once.
         """
         grant = grant_key(request.job_id, request.attempt)
         keys: list[str | bytes] = [grant, request.job_key or grant]
@@ -118,6 +127,7 @@ class Ledger:
             request.now_ms,
             int(GRANT_TTL.total_seconds()),
             "held" if request.job_key else "",
+            "" if request.now_within_ms is None else request.now_within_ms,
         ]
         for counter, *rest in _counters_of(request):
             keys.append(counter)
@@ -133,6 +143,8 @@ class Ledger:
                 )
             case ["lost"]:
                 return NotHeld()
+            case ["stale", now]:
+                return Stale(int(now))
             case ["blocked", reason, window, reserved, cap]:
                 return Blocked(
                     reason=Reason(reason), window=Window(window), reserved=int(reserved), cap=int(cap)

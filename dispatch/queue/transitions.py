@@ -116,8 +116,19 @@ class Transitions:
             (*self._stamp(claimed, results.FINISHED_SECONDS), *results.returned(reason), record),
         )
 
-    def end(self, claimed: Claimed, *, outcome: Outcome, reason: str | None, record: bytes) -> Step:
-        """End a started job, or fail one in hand; `record` goes to this host's pending records."""
+    def end(
+        self,
+        claimed: Claimed,
+        *,
+        outcome: Outcome,
+        reason: str | None,
+        record: bytes,
+        gone: str | None = None,
+    ) -> Step:
+        """End a started job, or fail one in hand; `record` goes to this host's pending records.
+
+        `gone` names its container once the engine has said that it is removed.
+        """
         names = keys.queue_keys(claimed.queue)
         worker = self.owner.worker_name(claimed.queue)
         failed = outcome is Outcome.FAILED
@@ -129,20 +140,28 @@ class Transitions:
                 *(names.failed if failed else names.finished, keys.results(claimed.raw_id)),
                 keys.pending_records(self.owner.host_id),
                 *self._execution_keys(claimed, names, worker),
-                keys.worker(worker),
+                *(keys.worker(worker), keys.containers(self.owner.host_id)),
             ),
             (
                 *self._stamp(claimed, results.FAILED_SECONDS if failed else results.FINISHED_SECONDS),
                 *(results.raised(token) if failed else results.returned(token)),
-                record,
-                "failed" if failed else "finished",
+                *(record, "failed" if failed else "finished", gone or ""),
             ),
         )
 
-    def again(self, claimed: Claimed, *, delay_ms: int, record: bytes, log_entry: Mapping[str, Any]) -> Step:
+    def again(
+        self,
+        claimed: Claimed,
+        *,
+        delay_ms: int,
+        record: bytes,
+        log_entry: Mapping[str, Any],
+        gone: str | None = None,
+    ) -> Step:
         """Try it again after `delay_ms`; one attempt is spent.
 
         `log_entry` (JSON values) joins its attemptLog; `record` is of this attempt, not final.
+        `gone` names its container once the engine has said that it is removed.
         """
         names = keys.queue_keys(claimed.queue)
         worker = self.owner.worker_name(claimed.queue)
@@ -154,11 +173,12 @@ class Transitions:
                 *(keys.waiters(claimed.queue, "retry"), keys.QUEUES),
                 *self._execution_keys(claimed, names, worker),
                 *(keys.worker(worker), keys.pending_records(self.owner.host_id)),
+                keys.containers(self.owner.host_id),
             ),
             (
                 *(claimed.raw_id, claimed.token, delay_ms, names.jobs),
                 *(fields.rq_text(now), now.timestamp(), claimed.attempt + 1),
-                *(_compact([*claimed.attempt_log, log_entry]), record),
+                *(_compact([*claimed.attempt_log, log_entry]), record, gone or ""),
             ),
         )
 

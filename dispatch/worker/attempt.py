@@ -21,7 +21,7 @@ from dispatch.worker.context import Context, begin_context
 from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
 from dispatch.worker.payment import refund, reserve
-from dispatch.worker.run import Ended, NotBegun, carry_out, describe
+from dispatch.worker.run import Ended, NotBegun, Planned, carry_out, plan
 from dispatch.worker.settle import Known, Settlement
 from pidispatch_site import log
 from pidispatch_site.errors import ConfigurationError
@@ -134,7 +134,7 @@ def _put_off(host: Host, defer: Defer, held: ExitStack, settlement: Settlement) 
 
 def _pay_and_run(context: Context, live: LiveAttempt, settlement: Settlement, progress: _Progress) -> None:
     # Before the money: what no container may be is refused for free.
-    describe(context)
+    planned = plan(context)
     match reserve(context):
         case NotHeld():
             settlement.lost("reserve")
@@ -148,11 +148,15 @@ def _pay_and_run(context: Context, live: LiveAttempt, settlement: Settlement, pr
             )
         case Granted() as granted:
             progress.granted = granted
-            _run_paid(context, live, settlement, progress)
+            _run_paid(context, live, planned, settlement, progress)
 
 
-def _run_paid(context: Context, live: LiveAttempt, settlement: Settlement, progress: _Progress) -> None:
-    result = carry_out(context, live, on_asking=lambda: setattr(progress, "asked_for_container", True))
+def _run_paid(
+    context: Context, live: LiveAttempt, planned: Planned, settlement: Settlement, progress: _Progress
+) -> None:
+    result = carry_out(
+        context, live, planned, on_asking=lambda: setattr(progress, "asked_for_container", True)
+    )
     match result:
         case NotBegun():
             # Refund first, then the transition: a crash in between must not leave a free start behind.
@@ -160,8 +164,10 @@ def _run_paid(context: Context, live: LiveAttempt, settlement: Settlement, progr
             progress.granted = None
             if not result.lost:
                 settlement.give_back("switch" if result.held else "shutdown")
-        case Ended(verdict=verdict, ran=ran):
+        case Ended(verdict=verdict, ran=ran, gone=gone):
             if verdict.refund:
                 refund(context.host, context.claimed)
                 progress.granted = None
-            settlement.fail_or_repeat(verdict, progress.known, reserved=not verdict.refund, ran=ran)
+            settlement.fail_or_repeat(
+                verdict, progress.known, reserved=not verdict.refund, ran=ran, gone=gone
+            )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
-from dispatch.money.ledger import Blocked, Granted, NotHeld, ReserveRequest, valkey_now
+from dispatch.money.ledger import Blocked, Granted, NotHeld, ReserveRequest, Stale
 from dispatch.queue import keys
 from dispatch.queue.popper import Claimed
 from dispatch.worker.context import Context
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
 
-
 Answer = TypeVar("Answer")
+
+# The reading of the claim is tried first: a job that came up the ladder at once needs no other.
+_FIRST_WITHIN_MS = 1_000
+_LATER_WITHIN_MS = 60_000
 
 
 def reserve(context: Context) -> Granted | Blocked | NotHeld:
@@ -22,17 +26,25 @@ def reserve(context: Context) -> Granted | Blocked | NotHeld:
     NotHeld: meanwhile somebody else decided about the job.
     """
     host, claimed = context.host, context.claimed
-    # Read anew: gates may have taken minutes, and midnight chooses the counters.
-    now_ms = patiently(host, lambda: valkey_now(host.client))
     request = ReserveRequest(
         job_id=claimed.job_id,
         attempt=claimed.attempt,
         token=claimed.token,
         first_queued_ms=claimed.first_queued_ms,
-        now_ms=now_ms,
+        now_ms=claimed.now_ms,
         caps=host.caps,
         job_key=keys.job(claimed.raw_id),
+        now_within_ms=_FIRST_WITHIN_MS,
     )
+    while True:
+        answer = _ask(host, request)
+        if not isinstance(answer, Stale):
+            return answer
+        # Gates have taken a while, and midnight chooses the counters. A slow server's answer ages as well.
+        request = replace(request, now_ms=answer.now_ms, now_within_ms=_LATER_WITHIN_MS)
+
+
+def _ask(host: Host, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:
     return patiently(host, lambda: _pointed(host, "reserve", lambda: host.ledger.reserve(request)))
 
 

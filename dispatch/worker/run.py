@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from dispatch.queue import containers
 from dispatch.queue.transitions import Step
 from dispatch.worker.context import Context
-from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
 from dispatch.worker.patience import patiently
 from pidispatch_site import log
 from runs import exitline
-from runs.container import ContainerSpec, build_spec, container_name
+from runs.container import ContainerSpec, build_spec
 from runs.exits import classify
 from runs.outcome import Verdict
 from runs.recording import Ran
@@ -33,29 +31,43 @@ class NotBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The attempt's container is over, or never came to be; `ran` is what the record takes from it."""
+    """The attempt's container is over, or never came to be; `ran` is what the record takes from it.
+
+    `gone` is its name if the engine said that nothing of it is left; else the reaper removes it.
+    """
 
     verdict: Verdict
     ran: Ran
+    gone: str | None
 
 
-def describe(context: Context) -> ContainerSpec:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The attempt's container as it will be asked for, and when it ends itself."""
+
+    spec: ContainerSpec
+    deadline: datetime
+
+
+def plan(context: Context) -> Planned:
     """Describe the attempt's container as of now; ConfigurationError for one that nobody may have."""
-    return build_spec(_request(context, _deadline(context.host)))
+    timings = context.host.timings
+    deadline = context.host.utc_now() + timedelta(seconds=timings.job_limit + timings.deadline_slack)
+    return Planned(spec=build_spec(_request(context, deadline)), deadline=deadline)
 
 
-def carry_out(context: Context, live: LiveAttempt, *, on_asking: Callable[[], None]) -> NotBegun | Ended:
+def carry_out(
+    context: Context, live: LiveAttempt, planned: Planned, *, on_asking: Callable[[], None]
+) -> NotBegun | Ended:
     """Begin the job and run its container to the end; `on_asking` is called right before create."""
     host, claimed = context.host, context.claimed
-    container = container_name(claimed.job_id)
-    live.container = container
+    live.container = planned.spec.name
     if context.abort.is_set():
         return NotBegun()
+    deadline_ms = round(planned.deadline.timestamp() * 1000)
     step = patiently(
         host,
-        lambda: host.transitions.begin(
-            claimed, container=container, deadline_ms=round(_deadline(host).timestamp() * 1000)
-        ),
+        lambda: host.transitions.begin(claimed, container=planned.spec.name, deadline_ms=deadline_ms),
     )
     if step is not Step.DONE:
         if step is Step.LOST:
@@ -63,25 +75,28 @@ def carry_out(context: Context, live: LiveAttempt, *, on_asking: Callable[[], No
         return NotBegun(held=step is Step.HELD, lost=step is Step.LOST)
     live.has_begun = True
     log.event("job_started", jobId=claimed.job_id, attempt=claimed.attempt)
-    # Only now: begin may have waited for Valkey until an earlier deadline was over.
-    spec = describe(context)
+    spec = _still_in_time(context, planned).spec
     raw_log = host.places.raw_log_of(claimed.job_id)
     on_asking()
     return _run(context, spec, raw_log)
 
 
-def _deadline(host: Host) -> datetime:
-    return host.utc_now() + timedelta(seconds=host.timings.job_limit + host.timings.deadline_slack)
+def _still_in_time(context: Context, planned: Planned) -> Planned:
+    """Plan anew if Valkey kept us waiting so long that the container would end itself too early."""
+    timings = context.host.timings
+    left = (planned.deadline - context.host.utc_now()).total_seconds()
+    return planned if left > timings.job_limit + timings.deadline_slack / 2 else plan(context)
 
 
 def _run(context: Context, spec: ContainerSpec, raw_log: Path | None) -> Ended:
     host, job_id = context.host, context.claimed.job_id
+    gone: list[str] = []
     result = host.work.runs.run(
         spec,
         abort=context.abort,
         time_limit=timedelta(seconds=host.timings.job_limit),
         raw_log=raw_log,
-        on_gone=lambda name: containers.forget(host.client, host.owner.host_id, [name]),
+        on_gone=gone.append,
     )
     said = exitline.read(result.tail)
     log.event(
@@ -91,7 +106,11 @@ def _run(context: Context, spec: ContainerSpec, raw_log: Path | None) -> Ended:
         aborted=result.abort_reason is not None,
         fault=result.fault,
     )
-    return Ended(verdict=classify(result, said), ran=_ran(context, result, said))
+    return Ended(
+        verdict=classify(result, said),
+        ran=_ran(context, result, said),
+        gone=gone[0] if gone else None,
+    )
 
 
 def _ran(context: Context, result: RunResult, said: exitline.ExitLine) -> Ran:

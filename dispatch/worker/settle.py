@@ -88,9 +88,18 @@ class Settlement:
             self._ended(Verdict(outcome=Outcome.POLICY, reason=reason))
 
     def fail_or_repeat(
-        self, verdict: Verdict, known: Known, *, reserved: bool, ran: Ran = NOTHING_RAN
+        self,
+        verdict: Verdict,
+        known: Known,
+        *,
+        reserved: bool,
+        ran: Ran = NOTHING_RAN,
+        gone: str | None = None,
     ) -> None:
-        """Settle an attempt that was judged: tried again while attempts remain and the verdict allows it."""
+        """Settle an attempt that was judged: tried again while attempts remain and the verdict allows it.
+
+        `gone` is its container's name once the engine has said that nothing of it is left.
+        """
         claimed, host = self._claimed, self._host
         repeats = verdict.retry and claimed.attempt + 1 < claimed.attempts
         record = ended(
@@ -102,24 +111,32 @@ class Settlement:
             ran=ran,
             earlier=claimed.attempt_log,
         )
-        if self._take("again" if repeats else "end", self._leaving(repeats, verdict, record)):
+        if self._take("again" if repeats else "end", self._leaving(repeats, verdict, record, gone)):
             if repeats:
                 host.record_pushed()
                 self._log_failure(verdict)
             else:
                 self._ended(verdict)
 
-    def _leaving(self, repeats: bool, verdict: Verdict, record: Record) -> Callable[[], Step]:  # noqa: FBT001
+    def _leaving(
+        self,
+        repeats: bool,  # noqa: FBT001
+        verdict: Verdict,
+        record: Record,
+        gone: str | None,
+    ) -> Callable[[], Step]:
         claimed, transitions = self._claimed, self._host.transitions
         line = record.to_bytes()
         reason = verdict.reason.value if verdict.reason else None
         if not repeats:
-            return lambda: transitions.end(claimed, outcome=verdict.outcome, reason=reason, record=line)
+            return lambda: transitions.end(
+                claimed, outcome=verdict.outcome, reason=reason, record=line, gone=gone
+            )
         # Bounded: the count of attempts is read off the queue, and nothing there is trusted.
         doublings = min(claimed.attempt, _MOST_DOUBLINGS)
         delay_ms = round(self._host.timings.backoff_base * 2**doublings * 1000)
         entry = attempt_entry(record)
-        return lambda: transitions.again(claimed, delay_ms=delay_ms, record=line, log_entry=entry)
+        return lambda: transitions.again(claimed, delay_ms=delay_ms, record=line, log_entry=entry, gone=gone)
 
     def _take(self, name: str, step: Callable[[], Step]) -> bool:
         """Do a transition; whether it was ours to do."""

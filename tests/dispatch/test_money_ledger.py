@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 import redis
 
-from dispatch.money.ledger import Blocked, Granted, Ledger, ReserveRequest, ScopeCaps, valkey_now
+from dispatch.money.ledger import (
+    Blocked,
+    Granted,
+    Ledger,
+    NotHeld,
+    ReserveRequest,
+    ScopeCaps,
+    Stale,
+    valkey_now,
+)
 from dispatch.money.windows import COUNTER_TTL, GRANT_TTL, Caps, Window, counter_key, instant_of
 from runs.outcome import Reason
 
@@ -382,3 +391,69 @@ def test_of_fifty_processes_at_one_below_the_cap_exactly_one_starts(valkey, valk
     assert won.count(True) == 1
     assert counters(valkey) == {TODAY: 25}
     assert len(valkey.keys("budget:r:*")) == 1
+
+
+IN_HAND = {"status": "queued", "taker": OURS}
+
+
+@pytest.mark.parametrize(
+    ("job", "granted"),
+    [
+        pytest.param(IN_HAND, True, id="in hand"),
+        pytest.param({}, False, id="gone"),
+        pytest.param({"status": "queued"}, False, id="back in the queue"),
+        pytest.param({"status": "queued", "taker": THEIRS}, False, id="in somebody else's hand"),
+        pytest.param({"status": "started", "taker": OURS}, False, id="started already"),
+        pytest.param({"status": "failed"}, False, id="over"),
+    ],
+)
+@pytest.mark.parametrize("known", [pytest.param(True, id="granted before"), pytest.param(False, id="new")])
+def test_with_the_jobs_key_only_who_has_the_job_in_hand_is_granted(ledger, valkey, job, granted, known):
+    if known:
+        ledger.reserve(replace(ASK, token=THEIRS))
+    if job:
+        valkey.hset("rq:job:local-1", mapping=job)
+
+    answer = ledger.reserve(replace(ASK, now_ms=MIDDAY + 1, job_key="rq:job:local-1"))
+
+    assert isinstance(answer, Granted if granted else NotHeld)
+    assert counters(valkey) == ({TODAY: 1} if known or granted else {})
+    assert ledger.refund("local-1", 0, token=OURS) is granted
+
+
+@pytest.mark.parametrize(
+    ("off_ms", "within_ms", "granted"),
+    [
+        pytest.param(0, 60_000, True, id="true"),
+        pytest.param(-30_000, 60_000, True, id="a little old"),
+        pytest.param(-30_000, 1_000, False, id="too old"),
+        pytest.param(30_000, 1_000, False, id="of the future"),
+        pytest.param(-24 * HOUR, 48 * HOUR, False, id="of yesterday, however near"),
+    ],
+)
+def test_a_reading_of_the_time_that_is_not_true_any_more_takes_nothing_and_is_answered_with_a_true_one(
+    ledger, valkey, off_ms, within_ms, granted
+):
+    now = valkey_now(valkey)
+    if instant_of(now).date() != instant_of(now + off_ms).date() and granted:
+        pytest.skip("midnight lies in between")
+
+    answer = ledger.reserve(replace(ASK, now_ms=now + off_ms, now_within_ms=within_ms))
+
+    if granted:
+        assert isinstance(answer, Granted)
+    else:
+        assert isinstance(answer, Stale)
+        assert abs(answer.now_ms - now) < 10_000
+        assert counters(valkey) == {}
+
+
+def test_the_ledger_says_whether_a_start_is_still_counted(ledger):
+    before = ledger.is_reserved("local-1", 0, first_queued_ms=5)
+    ledger.reserve(ASK)
+    reserved = ledger.is_reserved("local-1", 0, first_queued_ms=5)
+    of_another_job = ledger.is_reserved("local-1", 0, first_queued_ms=6)
+    ledger.refund("local-1", 0, token=OURS)
+    refunded = ledger.is_reserved("local-1", 0, first_queued_ms=5)
+
+    assert (before, reserved, of_another_job, refunded) == (False, True, False, False)

@@ -12,6 +12,7 @@ import redis
 
 from dispatch.jobs import local_job
 from dispatch.money.ledger import valkey_now
+from dispatch.money.windows import instant_of
 from dispatch.queue import containers, keys
 from dispatch.queue.producer import CRON
 from dispatch.worker.attempt import attempt
@@ -383,13 +384,20 @@ def test_what_the_container_did_decides_and_everything_is_given_back(valkey, res
     bench.assert_nothing_is_held()
 
 
-def test_a_container_that_is_not_confirmed_gone_stays_on_the_hosts_list(valkey):
+@pytest.mark.parametrize("exit_code", [0, 1, 2])
+@pytest.mark.parametrize("gone", [True, False])
+def test_only_a_container_that_is_confirmed_gone_leaves_the_hosts_list(valkey, exit_code, gone):
     bench = Bench(valkey)
-    bench.containers.tells_gone = False
+    bench.containers.tells_gone = gone
+    bench.containers.result = RunResult(container="", exit_code=exit_code)
+    seen: list[str] = []
+    bench.containers.meanwhile = lambda: seen.extend(one.name for one in containers.begun(valkey, "aaaa"))
 
     bench.attempt()
 
-    assert [one.name for one in containers.begun(valkey, "aaaa")] == ["pi-job-local-1"]
+    assert seen == ["pi-job-local-1"]
+    left = [one.name for one in containers.begun(valkey, "aaaa")]
+    assert left == ([] if gone else ["pi-job-local-1"])
 
 
 LOST_ANSWER = redis.exceptions.TimeoutError("lost")
@@ -646,3 +654,16 @@ def test_no_event_names_a_folder_a_task_or_the_text_of_an_error(valkey, events):
     bench.attempt("local-9", local_job(f"/srv/{canary}", task=canary))
 
     assert canary not in str(events())
+
+
+@pytest.mark.parametrize("ago_ms", [0, 30_000, 3 * 24 * 3600 * 1000])
+def test_a_reservation_counts_on_the_day_on_which_it_is_made_however_long_the_gates_took(valkey, ago_ms):
+    bench = Bench(valkey)
+    bench.enqueue()
+    claimed = bench.claim()
+
+    attempt(bench.host, replace(claimed, now_ms=claimed.now_ms - ago_ms))
+
+    today = instant_of(valkey_now(valkey)).date().isoformat()
+    assert valkey.get(f"budget:{today}") == b"1"
+    assert bench.spent() == 1

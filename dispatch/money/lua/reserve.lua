@@ -7,13 +7,15 @@
 -- ARGV[2]    firstQueued of the job, ms
 -- ARGV[3]    now, ms of Valkey's TIME: the instant that chose the counters
 -- ARGV[4]    lifetime of a grant, s
--- ARGV[5]    'held' to grant only while the token has the job in hand, '' to ask nothing
--- ARGV[6..]  five for each counter: ledger (scope | global), window, cap, count above which starts are held,
+-- ARGV[5]    'held' to grant only while the token has the job in hand, '' to ask nobody
+-- ARGV[6]    how far ARGV[3] may be off, ms, '' to believe it
+-- ARGV[7..]  five for each counter: ledger (scope | global), window, cap, count above which starts are held,
 --            lifetime of the counter, s
 --
 -- Answers, all texts:
 --   granted, instant, stored token, counters joined by newlines, new | repeated
---   lost
+--   lost: the token does not have the job
+--   stale, TIME in ms: ARGV[3] is further off, or of another day; ask again with this
 --   blocked, over-budget | soft-hold | scope-cap, window, starts counted so far, cap
 --
 -- A repeat (same attempt, same firstQueued) is answered with what was granted and takes the grant over for its
@@ -32,6 +34,14 @@ if ARGV[5] == 'held' then
   local job = redis.pcall('HMGET', KEYS[2], 'status', 'taker')
   if job.err or job[1] ~= 'queued' or job[2] ~= token then
     return {'lost'}
+  end
+end
+if ARGV[6] ~= '' then
+  local time = redis.call('TIME')
+  local today = time[1] * 1000 + math.floor(time[2] / 1000)
+  local day = 86400000
+  if math.abs(today - now) > tonumber(ARGV[6]) or math.floor(today / day) ~= math.floor(now / day) then
+    return {'stale', string.format('%d', today)}
   end
 end
 
@@ -57,7 +67,7 @@ local function judge(ledger, count, cap, hold)
 end
 
 for index = 3, #KEYS do
-  local at = 6 + (index - 3) * 5
+  local at = 7 + (index - 3) * 5
   local value = redis.call('GET', KEYS[index]) or '0'
   if not string.match(value, '^%-?%d+$') then
     return redis.error_reply('ERR a spend counter holds no whole number')
@@ -81,7 +91,7 @@ for index = 3, #KEYS do
   redis.call('INCR', KEYS[index])
   -- Once: traffic must not postpone the end of a window. Asked of the key, so that none stays for ever.
   if redis.call('TTL', KEYS[index]) < 0 then
-    redis.call('EXPIRE', KEYS[index], ARGV[6 + (index - 3) * 5 + 4])
+    redis.call('EXPIRE', KEYS[index], ARGV[7 + (index - 3) * 5 + 4])
   end
 end
 return {'granted', now, token, counters, 'new'}

@@ -2,9 +2,10 @@
 --
 -- KEYS  1 job hash  2 taken list of this boot  3 scheduled set  4 waiters for a retry  5 set of RQ's queues
 --       6 execution hash  7 executions of the job  8 started registry  9 executions of RQ's worker
---       10 RQ's worker hash  11 pending records
+--       10 RQ's worker hash  11 pending records  12 containers of the host
 -- ARGV  1 id  2 token  3 back-off (ms from now)  4 queue list (as RQ lists it in KEYS[5])  5 now (RQ's text)
 --       6 now (epoch seconds)  7 number of the next attempt  8 attemptLog (JSON)  9 record
+--       10 name of the container that is gone, or ''
 -- Answers 'done' | 'lost'
 -- uses: switches owner waiters execution
 
@@ -16,6 +17,9 @@ elseif not has then
   return 'lost'
 end
 redis.call('LREM', KEYS[2], 1, id)
+if ARGV[10] ~= '' then
+  redis.call('HDEL', KEYS[12], ARGV[10])
+end
 if has == 'started' then
   local started = end_execution({
     id = id, token = token, execution = KEYS[6], executions = KEYS[7], wip = KEYS[8], worker_executions = KEYS[9],

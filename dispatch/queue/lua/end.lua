@@ -1,11 +1,12 @@
 -- end: started -> finished or failed, and in hand -> failed (the last attempt could not start, or a bug of ours).
--- The record is pushed in the same step. `containers` keeps its entry: only the engine's word removes it.
+-- The record is pushed in the same step. `containers` loses its entry only if the engine said that it is gone.
 --
 -- KEYS  1 job hash  2 taken list of this boot  3 finished or failed registry  4 results of the job
 --       5 pending records  6 execution hash  7 executions of the job  8 started registry
---       9 executions of RQ's worker  10 RQ's worker hash
+--       9 executions of RQ's worker  10 RQ's worker hash  11 containers of the host
 -- ARGV  1 id  2 token  3 now (RQ's text)  4 now (epoch seconds)  5 RQ worker name  6 default lifetime (s)
 --       7, 8 name and value of the result's field  9 record  10 'finished' or 'failed'
+--       11 name of the container that is gone, or ''
 -- Answers 'done' | 'lost'
 -- uses: switches owner finish execution
 
@@ -17,6 +18,9 @@ elseif has ~= 'started' and not (has == 'hand' and status == 'failed') then
   return 'lost'
 end
 redis.call('LREM', KEYS[2], 1, id)
+if ARGV[11] ~= '' then
+  redis.call('HDEL', KEYS[11], ARGV[11])
+end
 local execution, started
 if has == 'started' then
   execution = execution_of(token)
