@@ -50,7 +50,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A determinate "no": recorded as policy, never retried. `detail` is for the log line: a token or a name."""
+    """A determinate "no": recorded as policy, never retried. `detail` is for the log: a token or a name."""
 
     reason: Reason
     detail: str | None = None
@@ -59,7 +59,7 @@ class Refusal:
 class InfraFault(Exception):  # noqa: N818 - a fault is the word of the specification
     """Could not run or could not tell: tried again while attempts remain.
 
-    `reason` goes into the record (None = a failure without a token); `detail` into the log, a token, never text.
+    `reason` goes into the record (None = a failure without a token), `detail` into the log: a token, never text.
     """
 
     def __init__(self, reason: Reason | None = None, *, detail: str | None = None) -> None:
