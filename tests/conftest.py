@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -33,6 +34,35 @@ def absent(what: str) -> NoReturn:
     if CI:
         pytest.fail(f"{what} (CI must have it)")
     pytest.skip(what)
+
+
+def skips_of(config: pytest.Config) -> Counter[str]:
+    """Why tests were skipped so far, and how many for each reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.stats.get("skipped", []) if reporter else []
+    return Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        if isinstance(report.longrepr, tuple)
+        else str(report.longrepr)
+        for report in reports
+    )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a skipped test is a failure, however it came to be skipped."""
+    if CI and skips_of(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say at the very end, below pytest's own last line, how many tests were skipped and why."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    skips = skips_of(config)
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in skips.most_common())
+    reporter.write_line(f"skipped: {skips.total()}{f' ({reasons})' if reasons else ''}")
 
 
 @pytest.fixture(scope="session")
