@@ -59,7 +59,7 @@ class Refusal:
 class InfraFault(Exception):  # noqa: N818 - a fault is the word of the specification
     """Could not run or could not tell: tried again while attempts remain.
 
-    `reason` goes into the record (None = a failure without a token), `detail` into the log: a token, never text.
+    `reason` goes into the record (None = a failure without a token), `detail` into the log: a token, no text.
     """
 
     def __init__(self, reason: Reason | None = None, *, detail: str | None = None) -> None:
