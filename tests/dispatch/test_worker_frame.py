@@ -255,29 +255,33 @@ def test_an_engine_that_does_not_answer_the_boot_does_not_hold_up_a_stop(make, v
     assert valkey.keys("takers:*") == []
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        pytest.param({"before promote"}, id="one thread"),
-        pytest.param({"before promote", "before pop", "filed"}, id="several threads"),
-    ],
-)
-def test_threads_that_do_not_end_cost_their_patience_once_and_not_each(make, points):
+def test_threads_that_do_not_end_cost_their_patience_once_and_not_each(make):
+    """The promoter, the pop and the reaper are all stuck when the stop comes."""
     go_on = threading.Event()
-    reached: set[str] = set()
+    stuck: set[str] = set()
 
     def held(point: str) -> None:
-        if point in points:
-            reached.add(point)
+        if point in {"before promote", "before pop"}:
+            stuck.add(point)
             go_on.wait(20)
 
-    timings = replace(TIMINGS, shutdown_patience=0.5, thread_patience=0.5)
-    with running(make(delays=held, timings=timings)) as it:
-        until(lambda: reached >= points - {"filed"})
+    class Engine(NullBackend):
+        listings = 0
+
+        def listing(self, labels):
+            self.listings += 1
+            if self.listings > 1:
+                stuck.add("listing")
+                go_on.wait(20)
+            return []
+
+    timings = replace(TIMINGS, shutdown_patience=1, thread_patience=1)
+    with running(make(delays=held, backend=Engine(), timings=timings)) as it:
+        until(lambda: len(stuck) == 3)
         took = it.stop()
         go_on.set()
 
-    assert took < 2
+    assert took < timings.shutdown_patience + timings.thread_patience + 0.9
 
 
 def test_production_keeps_within_the_fifteen_seconds_that_are_promised():
