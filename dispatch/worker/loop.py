@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from dispatch.ids import natural_id
 from dispatch.queue.patient import GaveUpError
 from dispatch.queue.popper import Claimed, Dropped, Empty, Paused, Popped, Popper
 from dispatch.worker.attempt import attempt
@@ -57,7 +58,7 @@ class PopLoop:
             case Paused():
                 self._host.stopping.wait(self._host.timings.pause_recheck)
             case Dropped(rq_id=rq_id):
-                log.event("job_dropped", jobId=rq_id)
+                log.event("job_dropped", jobId=natural_id(rq_id) or rq_id)
             case Claimed() | Empty():
                 pass
 

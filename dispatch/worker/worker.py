@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import redis
 
+from dispatch.ids import natural_id
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
 from dispatch.queue.sweep import Sweeper, Swept
@@ -148,7 +149,7 @@ class Worker:
 
     def _report(self, swept: Swept) -> None:
         for rq_id in swept.put_back:
-            log.event("job_put_back", jobId=rq_id)
+            log.event("job_put_back", jobId=natural_id(rq_id) or rq_id)
         for lost in swept.failed:
             log.event("job_failed", jobId=lost.job_id, attempt=lost.attempt, reason=lost.cause.value)
         if swept.failed:
