@@ -93,9 +93,9 @@ class Runner:
             else:
                 result = self._accompany(run)
         except Exception:
-            # A bug of ours: no container goes on without somebody who watches it.
-            if run.container:
-                self._launcher.remove(run.container)
+            # A bug of ours: no container goes on without somebody who watches it, and its folder is its own.
+            while run.container and not self._launcher.remove(run.container):
+                event("stop_did_not_take", jobId=spec.labels.get(labels.JOB), reason="fault")
             raise
         finally:
             self._watcher.forget(run.container)
