@@ -74,16 +74,17 @@ def popper_client(url: str, *, pop_seconds: float) -> redis.Redis:
     return _client(url, pop_seconds + POP_MARGIN_SECONDS)
 
 
-def resolve(url: str, state: StateDirectory, *, start: bool) -> str:
+def resolve(url: str, state: StateDirectory, *, start: bool, others_seconds: float | None = None) -> str:
     """Tell the address to connect to: `url` itself, or that of the embedded server.
 
-    Only with `start` is that server started. Without, `OperationalError` when it is not running. A configured
-    server is never replaced by one of ours: an empty second one would have forgotten every spend cap.
+    Only with `start` is that server started; one that lives already gets `others_seconds` to answer. Without,
+    `OperationalError` when it is not running. A configured server is never replaced by one of ours: an empty
+    second one would have forgotten every spend cap.
     """
     if url != server_url.EMBEDDED:
         return url
     if start:
-        return embedded.start(state)
+        return embedded.start(state, others_seconds=others_seconds)
     found = embedded.find(state)
     if found is None:
         raise OperationalError(

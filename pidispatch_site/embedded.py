@@ -57,23 +57,25 @@ def find(state: StateDirectory, *, timeout_seconds: float = 2) -> str | None:
     return url(state)
 
 
-def start(state: StateDirectory, *, timeout_seconds: float = 30) -> str:
+def start(state: StateDirectory, *, timeout_seconds: float = 30, others_seconds: float | None = None) -> str:
     """Find the one server of this state directory, or start it; any number may ask at once.
 
-    `timeout_seconds` bounds the wait for its first answer (it reads its append-only file first). Raises
-    `OperationalError` when it does not come up, `ConfigurationError` when this machine or path can have none.
+    `timeout_seconds` bounds the wait for the first answer of one that we start (it reads its append-only file
+    first), `others_seconds` (default: the same) that for one that lives already. `OperationalError` when it
+    does not come up, `ConfigurationError` when this machine or path can have none.
     """
     path = _socket(state)
     state.made()
     make_private(state.valkey_dir)
-    deadline = time.monotonic() + timeout_seconds
+    begun = time.monotonic()
+    patience = timeout_seconds if others_seconds is None else others_seconds
     while not _answers(path):
-        if time.monotonic() > deadline:
+        if time.monotonic() > begun + patience:
             raise OperationalError(f"The embedded Valkey server did not answer in time; see {_log(state)}.")
         # Whoever gets the lock knows that no server lives and that nobody else is starting one.
         with _locked(state) as lock:
             if lock is not None:
-                _spawn(state, lock, deadline)
+                _spawn(state, lock, begun + timeout_seconds)
         time.sleep(_ASK_EVERY_SECONDS)
     return url(state)
 

@@ -44,14 +44,16 @@ class Environment(Mapping[str, str]):
         return f"<Environment of {len(self._values)} variables>"
 
 
-def merged(process: Mapping[str, str], *, folder: Path) -> Environment:
+def merged(process: Mapping[str, str], *, folder: Path | None) -> Environment:
     """Lay the process's environment over the file that PI_ENV_FILE names, else over `.env` in `folder`.
 
     Never raises: what is wrong with the file stands in the answer. A missing `.env` that nobody named is no
-    fault.
+    fault, nor is a current folder that is gone (None): there is no `.env` in it.
     """
     named = process.get("PI_ENV_FILE")
-    path = folder / (named or ".env")
+    if folder is None and not named:
+        return Environment(process)
+    path = (folder or Path("/")) / (named or ".env")
     try:
         content = _content(path)
     except FileNotFoundError:

@@ -26,6 +26,16 @@ LATER = _names(
     """,
 )
 
+# Those of `LATER` that bound money, work or models: a worker that does not know them yet must not start under
+# them, since it would do more than the operator allows.
+BOUNDS_TO_COME = _names(
+    """
+    PI_WEEKLY_CAP PI_MONTHLY_CAP PI_SOFT_HOLD_PCT PI_DAILY_TOKEN_CAP PI_SCOPED_LIMITS_FILE
+    PI_PAUSE_WINDOWS_FILE PI_MAX_COST_USD PI_MAX_COST_MICROS PI_ALLOWED_MODELS PI_EXCLUDE_TOOLS
+    PI_ENVELOPE_FILE PI_BACKEND_FLOOR
+    """,
+)
+
 # pi's own, which an operator who also uses pi on this machine may have set (pi 1.6.0); not ours, not a typo.
 OF_PI = _names(
     """

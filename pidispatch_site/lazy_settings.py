@@ -17,6 +17,14 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _TIMEOUT_SECONDS = 2
 
 
+def current_folder() -> Path | None:
+    """Tell where we are; None when that folder is gone: stopping work must not depend on it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 def database(environment: Mapping[str, str]) -> dict[str, Any]:
     """Make DATABASES under any environment; what is wrong is said by the first connection."""
     try:

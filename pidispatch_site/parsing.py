@@ -96,7 +96,10 @@ def path(text: str) -> Path:
     if text.startswith("~"):
         # Nothing expands a value, so this would make a folder that is named "~".
         raise Unusable("a path written in full: nothing expands the ~ at its start")
-    return Path(text).absolute()
+    try:
+        return Path(text).absolute()
+    except FileNotFoundError as exc:
+        raise Unusable("a path that starts with /, since the current folder is gone") from exc
 
 
 def absolute_path(text: str) -> Path:

@@ -7,7 +7,6 @@ touched, so that the commands that stop work run however broken the configuratio
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import cast
 
 from csp.constants import NONE, SELF
@@ -16,7 +15,7 @@ from django.utils.functional import SimpleLazyObject
 from pidispatch_site import conf, envfile, lazy_settings
 from pidispatch_site.library_logs import LOGGING as LOGGING
 
-PIDISPATCH_ENVIRONMENT = envfile.merged(os.environ, folder=Path.cwd())
+PIDISPATCH_ENVIRONMENT = envfile.merged(os.environ, folder=lazy_settings.current_folder())
 PIDISPATCH: conf.Config = cast(conf.Config, SimpleLazyObject(lambda: conf.load(PIDISPATCH_ENVIRONMENT)))
 
 DEBUG = False

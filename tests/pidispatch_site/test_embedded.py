@@ -195,6 +195,8 @@ def test_a_server_that_hangs_is_neither_taken_for_absent_nor_joined_by_a_second(
             embedded.find(state, timeout_seconds=0)
         with pytest.raises(OperationalError, match="did not answer in time"):
             embedded.start(state, timeout_seconds=0.1)
+        with pytest.raises(OperationalError, match="did not answer in time"):
+            embedded.start(state, timeout_seconds=30, others_seconds=0.1)
         assert embedded.pid(state) == pid
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -83,6 +83,12 @@ def test_no_file_that_nobody_named_is_no_fault(tmp_path):
     assert (dict(environment), environment.problems, environment.unread) == ({"A": "1"}, (), None)
 
 
+def test_a_current_folder_that_is_gone_has_no_file(tmp_path):
+    environment = envfile.merged({"A": "1"}, folder=None)
+
+    assert (dict(environment), environment.problems, environment.unread) == ({"A": "1"}, (), None)
+
+
 def test_a_named_file_counts_instead_of_the_folders_own(tmp_path):
     (tmp_path / ".env").write_text("A=own\n")
     (tmp_path / "other").write_text("B=named\n")

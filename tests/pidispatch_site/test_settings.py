@@ -155,3 +155,20 @@ def test_the_tests_themselves_live_in_an_environment_of_their_own():
 
     assert Path.home() not in config.state_dir.parents
     assert "6379" not in config.valkey_url
+
+
+def test_a_command_that_stops_work_runs_in_a_folder_that_is_gone(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone} && rmdir {gone} && exec {sys.executable} {ROOT / 'manage.py'} pause"
+
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "VALKEY_URL": f"unix://{tmp_path}/nobody"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1
+    assert "does not answer" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -32,6 +32,8 @@ from runs.workspace.git import Git
 from runs.workspace.jobuser import Account
 
 _INTERRUPTED = 130
+# How long a server that lives may keep a person waiting for its first answer.
+_VALKEY_SECONDS = 3
 
 
 class Command(BaseCommand):
@@ -74,7 +76,8 @@ class Command(BaseCommand):
         job_id = local_id(
             str(folder.path), flow=job.flow, command=job.command, task=job.task, now=datetime.now(UTC)
         )
-        url = clients.resolve(config.valkey_url, StateDirectory(config.state_dir), start=True)
+        state = StateDirectory(config.state_dir)
+        url = clients.resolve(config.valkey_url, state, start=True, others_seconds=_VALKEY_SECONDS)
         with reached(url) as server:
             self.stdout.write(_enqueue(server, job_id, job, folder))
             if options["wait"]:

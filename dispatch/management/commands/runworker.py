@@ -20,6 +20,7 @@ from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
 from pidispatch_site import clients, conf, log, schema
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
+from pidispatch_site.known_names import BOUNDS_TO_COME
 from runs.backends import make_backend
 from runs.workspace.jobuser import Account
 
@@ -47,7 +48,12 @@ def serve(config: Config, edges: Edges) -> None:
     state = StateDirectory(config.state_dir)
     _open_log(config)
     for warning in config.warnings:
-        log.event("configuration_warning", variable=warning.name, detail=warning.kind.value)
+        log.event(
+            "configuration_warning",
+            variable=warning.name,
+            detail=warning.kind.value,
+            nearest=warning.nearest,
+        )
     with WorkerLock(config.state_dir):
         schema.migrate_if_needed(state)
         url = clients.resolve(config.valkey_url, state, start=True)
@@ -61,7 +67,12 @@ def serve(config: Config, edges: Edges) -> None:
 def _configuration() -> Config:
     """Read the configuration; one `ConfigurationError` with all that is wrong and all that is left open."""
     environment = settings.PIDISPATCH_ENVIRONMENT
-    problems: list[str] = []
+    problems = [
+        f"{name} is set, and this version cannot keep to it yet: the worker would do more than it allows."
+        " Take it out to start without that bound."
+        for name in sorted(BOUNDS_TO_COME)
+        if environment.get(name)
+    ]
     with suppress(ConfigurationError):
         problems += [_OPEN_NETWORK] if conf.one("PI_EGRESS", environment) else []
     try:
