@@ -99,8 +99,10 @@ VARIABLES: tuple[Variable, ...] = (
         default="made of the hostname",
         parse=str,
         bounds="`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`, not ending in `.json` or `.log`",
-        meaning="The name of this host. Declaring it makes the host a member of a fleet, with a queue of its "
-        "own; not together with `VALKEY_URL=embedded`.",
+        meaning="The name of this host. Declaring it says that the host is one of several on one server; not "
+        "together with `VALKEY_URL=embedded`. This version has no queue of its own for a host yet: local jobs of "
+        "all hosts stand in the shared queue, so let several workers share a server only where every folder "
+        "means the same on each.",
     ),
     Variable(
         name="PI_CONCURRENCY",

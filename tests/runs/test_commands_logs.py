@@ -58,7 +58,7 @@ def test_on_a_terminal_a_job_cannot_send_control_sequences(tmp_path):
     ("capture", "record", "expected"),
     [
         pytest.param(
-            True, None, ["neither a log nor a record", "manage.py why", "another host"], id="unknown"
+            True, None, ["neither a log nor a record", "manage.py status", "another host"], id="unknown"
         ),
         pytest.param(False, {}, ["completed", "PI_CAPTURE_JOB_LOGS=1"], id="capture is off"),
         pytest.param(

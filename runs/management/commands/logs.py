@@ -54,7 +54,7 @@ def absence(files: RecordFiles, job_id: str, *, capture: bool) -> str:
     if kept is None:
         return (
             f"This host has neither a log nor a record of {job_id!r} in {files.folder}. It may still wait "
-            f"(manage.py why {shlex.quote(job_id)}), have run on another host (the run list names it), "
+            f"(manage.py status counts those), have run on another host (the run list names it), "
             f"or never have been."
         )
     told = f"{job_id} ended here: {_summary(kept)}. Its output was not kept"
