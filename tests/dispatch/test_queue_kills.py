@@ -31,7 +31,7 @@ from tests.dispatch.queuekit import (
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
-JOBS_UNDER_FIRE = 200
+JOBS_UNDER_FIRE = 150
 TIMINGS = Timings(late=0.4, gone=0.8, grace=0.3, beat_every=0.1)
 
 
@@ -195,6 +195,10 @@ def test_workers_killed_again_and_again_settle_every_job_once(valkey, valkey_url
     kills = Counter()
 
     def kill_and_restart():
+        if kills.total() < 10:
+            # A fast machine must not be done before it was under fire.
+            job_ids.append(f"local-{len(job_ids)}")
+            Host(valkey).enqueue(job_ids[-1])
         for name in ("alpha", "beta"):
             if name in workers and random.random() < 0.4:
                 continue
@@ -213,7 +217,7 @@ def test_workers_killed_again_and_again_settle_every_job_once(valkey, valkey_url
             one.join()
 
     begun = [one.decode() for one in valkey.lrange("events", 0, -1)]
-    assert kills.total() > 8
+    assert kills.total() >= 10
     assert len(begun) == len(set(begun))
     assert finals(valkey) == dict.fromkeys(job_ids, 1)
     assert_sound(valkey, job_ids)

@@ -212,6 +212,15 @@ def test_a_waiter_that_sleeps_no_more_is_passed_over_and_leaves(valkey, host, wa
     assert not valkey.exists(keys.job(b"local-1"))
 
 
+def test_waking_makes_no_hash_of_a_job_that_is_gone(valkey, host, waiters):
+    put_to_sleep(host, "local-1", until_ms=now_ms(valkey) + 60_000)
+    valkey.delete(keys.job(b"local-1"))
+
+    waiters.wake_oldest([QUEUE], WaitReason.SCOPE_BUSY, "abcd")
+
+    assert not valkey.exists(keys.job(b"local-1"))
+
+
 def test_a_retry_waits_among_the_retries(valkey, host, waiters):
     host.enqueue("local-1")
     host.again(host.start())

@@ -198,6 +198,7 @@ def test_a_set_of_takers_that_was_lost_fails_no_live_job(valkey, host, peer):
     first = peer.sweeper.tick([QUEUE])
 
     assert first == Swept()
+    assert valkey.zscore(NAMES.takers, host.owner.boot) is not None
     assert host.end(claimed) is Step.DONE
 
 
@@ -224,6 +225,42 @@ def test_a_peer_that_speaks_between_look_and_verdict_keeps_its_jobs(valkey, host
 
     assert peer.sweeper.tick([QUEUE]) == Swept()
     assert_sound(valkey, ["local-1", "local-2"])
+
+
+@pytest.mark.parametrize("moved_only", [True, False], ids=["moved", "claimed"])
+def test_a_job_that_another_sweeper_puts_back_first_stands_in_the_queue_once(valkey, host, clock, moved_only):
+    def be_faster(point):
+        if point == "before put back" and not listed(valkey):
+            other.sweeper.tick([QUEUE])
+
+    other = Host(valkey, name="gamma", host_id="cccc", timings=TIMINGS, clock=clock)
+    peer = Host(valkey, name="beta", host_id="bbbb", timings=TIMINGS, clock=clock, delays=be_faster)
+    clock.seconds += 1000
+    valkey.blmove(NAMES.jobs, NAMES.taken(host.owner.boot), 1) if moved_only else host.claim()
+    age_beat(valkey, host, 1000)
+
+    assert peer.sweeper.tick([QUEUE]) == Swept()
+    assert_sound(valkey, ["local-1"])
+
+
+def test_a_job_claimed_anew_between_look_and_verdict_stays_with_its_new_claim(valkey, host, clock):
+    """A thread that died left the first claim; the verdict on it must not meet the second."""
+
+    def claim_anew(point):
+        if point == "before put back" and not anew:
+            valkey.lrem(NAMES.taken(host.owner.boot), 1, "local-1")
+            valkey.hdel(keys.job(b"local-1"), "taker")
+            valkey.lpush(NAMES.jobs, "local-1")
+            anew.append(host.claim())
+
+    anew = []
+    host.sweeper._delays = claim_anew
+    pop_and_forget(host)
+    host.sweeper.tick([QUEUE])
+    clock.seconds += 20
+
+    assert host.sweeper.tick([QUEUE]) == Swept()
+    assert host.begin(anew[0]) is Step.DONE
 
 
 @pytest.mark.parametrize("move", ["end", "again"])

@@ -203,6 +203,22 @@ def test_put_off_for_another_reason_waits_since_now(valkey, host):
     assert_sound(valkey, ["local-1"])
 
 
+@pytest.mark.parametrize("move", ["put off", "again"])
+def test_a_wait_for_no_scope_leaves_the_jobs_own_scope_and_knows_the_queue(valkey, host, move):
+    valkey.hset(keys.job(b"local-1"), "scope", "abcd")
+    valkey.delete("rq:queues")
+    claimed = host.claim()
+
+    if move == "again":
+        host.again(claimed)
+    else:
+        host.steps.put_off(claimed, until_ms=1, reason="cap")
+
+    assert hash_of(valkey, "local-1")["scope"] == "abcd"
+    assert valkey.smembers("rq:queues") == {b"rq:queue:pi-jobs"}
+    assert_sound(valkey, ["local-1"])
+
+
 def test_a_retry_spends_an_attempt_and_remembers_it(valkey, host):
     host.again(host.start(), delay_ms=0)
     host.promoter.promote([QUEUE])

@@ -179,6 +179,7 @@ def test_whatever_begin_writes_beside_the_job_expires_by_itself(valkey, host):
 )
 def test_a_finish_leaves_what_rq_leaves(valkey, host, worker, outcome, reason, value):
     host.steps.end(host.start(), outcome=outcome, reason=reason, record=b"{}")
+    worked = float(valkey.hget(worker.key, "total_working_time"))
     finish_as_rq(valkey, worker, value)
 
     ours, theirs = twins(valkey)
@@ -186,6 +187,7 @@ def test_a_finish_leaves_what_rq_leaves(valkey, host, worker, outcome, reason, v
     assert ours == theirs
     assert "rq:results:<id>" in ours
     assert valkey.hget(worker.key, "successful_job_count") == b"2"
+    assert 0 < worked < float(valkey.hget(worker.key, "total_working_time")) < 10
 
 
 def test_a_failure_leaves_what_rq_leaves(valkey, host, worker):
@@ -328,6 +330,13 @@ def test_a_beat_makes_no_execution_that_has_gone(valkey, host):
 
     assert not list(valkey.scan_iter("rq:execution*"))
     assert valkey.zcard("rq:wip:pi-jobs") == 0
+
+
+@pytest.mark.parametrize("move", ["end", "again"])
+def test_an_ending_makes_no_row_of_a_worker_whose_row_has_expired(valkey, host, move):
+    getattr(host, move)(host.start())
+
+    assert not list(valkey.scan_iter("rq:worker:*"))
 
 
 def test_an_attempt_that_never_began_counts_as_no_work_of_rqs_worker(valkey, host, worker):
