@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.harness.engine_witness import Life
+from tests.harness.engine_proxy import EngineProxy
+from tests.harness.engine_witness import DeafWitnessError, EngineWitness, Life
 from tests.harness.evidence import Evidence, JobEvidence
 from tests.harness.ground import Span, read_journal
 from tests.harness.judge import judge, outcomes
+from tests.harness.worker_process import until
 
 RECORD = {
     "jobId": "local-1",
@@ -95,10 +97,10 @@ def test_a_stalled_job_without_a_container_is_sound():
             "started_once", replace(SOUND, spans=(replace(SPAN, end=None),)), id="completed without an end"
         ),
         pytest.param(
-            "started_once", replace(SOUND, lives=(replace(LIFE, started=[1.0, 2.0]),)), id="two starts"
+            "engine_started_once", replace(SOUND, lives=(replace(LIFE, started=[1.0, 2.0]),)), id="two starts"
         ),
         pytest.param(
-            "started_once",
+            "engine_started_once",
             replace(SOUND, lives=(LIFE, replace(LIFE, token="aa-1/2", started=[20.0], died=21.0))),
             id="two claims",
         ),
@@ -122,6 +124,29 @@ def test_a_stalled_job_without_a_container_is_sound():
 )
 def test_what_must_not_be_is_seen(rule, evidence):
     assert rule in {violation.rule for violation in judge(evidence)}
+
+
+@pytest.mark.docker
+def test_a_witness_that_was_cut_off_from_the_engine_gives_no_evidence(engine, tmp_path):
+    import docker
+
+    with EngineProxy(tmp_path) as proxy:
+        client = docker.DockerClient(base_url=proxy.environment["DOCKER_HOST"], version="auto")
+        witness = EngineWitness(client)
+        assert witness.lives([]) == []
+
+        proxy.down()
+        until(lambda: _is_deaf(witness), seconds=5, what="the witness noticed")
+        witness.close()
+        client.close()
+
+
+def _is_deaf(witness):
+    try:
+        witness.lives([])
+    except DeafWitnessError:
+        return True
+    return False
 
 
 def test_a_journal_pairs_begins_with_ends():

@@ -29,6 +29,10 @@ class Life:
     destroyed: bool = False
 
 
+class DeafWitnessError(Exception):
+    """The engine's events were not heard to the end: what was seen so far is no evidence."""
+
+
 class EngineWitness:
     """Listens to the engine's events from the moment it is made; `client` is docker-py's."""
 
@@ -36,13 +40,16 @@ class EngineWitness:
         self._client = client
         self._lives: dict[str, Life] = {}
         self._lock = threading.Lock()
+        self._ended_with: str | None = None
         self._stream = client.api.events(since=int(time.time()), decode=True, filters={"type": "container"})
         self._thread = threading.Thread(target=self._listen, name="engine witness", daemon=True)
         self._thread.start()
 
     def lives(self, host_ids: Collection[str]) -> list[Life]:
-        """The containers of these hosts so far."""
+        """The containers of these hosts so far; DeafWitnessError when the events are not heard any more."""
         with self._lock:
+            if self._ended_with is not None:
+                raise DeafWitnessError(f"the stream of the engine's events ended: {self._ended_with}")
             return [life for life in self._lives.values() if life.host_id in host_ids]
 
     def left(self, host_ids: Collection[str]) -> list[str]:
@@ -71,8 +78,11 @@ class EngineWitness:
             for event in self._stream:
                 with self._lock:
                     self._hear(event)
-        except Exception as error:  # noqa: BLE001 - a closed stream ends in any of many ways
-            self.ended_with = type(error).__name__
+            ended_with = "the engine closed it"
+        except Exception as error:  # noqa: BLE001 - a broken stream ends in any of many ways
+            ended_with = repr(error)
+        with self._lock:
+            self._ended_with = ended_with
 
     def _hear(self, event: dict[str, Any]) -> None:
         attributes, at = event["Actor"]["Attributes"], event["timeNano"] / 1e9

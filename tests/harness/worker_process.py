@@ -70,6 +70,11 @@ class WorkerProcess:
         }
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """What it is configured by; the commands of its host run with the same."""
+        return self._environment
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
