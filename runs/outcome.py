@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 
@@ -50,10 +50,19 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A determinate "no": recorded as policy, never retried. `detail` is for the log: a token or a name."""
+    """A determinate "no": recorded as policy, never retried.
+
+    All but `reason` is for the log (Q 14): `detail` is a token of ours, the rest are the operator's own
+    references by name. `declared` is what the image says of itself about what was asked.
+    """
 
     reason: Reason
     detail: str | None = None
+    _: KW_ONLY
+    image: str | None = None
+    kind: str | None = None
+    declared: tuple[str, ...] | None = None
+    provider: str | None = None
 
 
 class InfraFault(Exception):  # noqa: N818 - a fault is the word of the specification

@@ -81,23 +81,27 @@ def check_image(backend: Images, reference: str, needs: Needs) -> ImageFacts | R
     except EngineSilentError as silence:
         raise InfraFault(Reason.CONTAINER_NEVER_STARTED, detail=silence.token) from silence
     if facts is None:
-        return Refusal(Reason.JOB_IMAGE_MISSING, reference)
-    return judge_image(facts, needs) or facts
+        return Refusal(Reason.JOB_IMAGE_MISSING, image=reference)
+    return judge_image(reference, facts, needs) or facts
 
 
-def judge_image(facts: ImageFacts, needs: Needs) -> Refusal | None:
+def judge_image(reference: str, facts: ImageFacts, needs: Needs) -> Refusal | None:
     """Judge facts that were read already; None when nothing speaks against them."""
     # The forges label excludes, and without it every forge is admitted; capabilities include.
     if needs.kind != "local" and facts.forges is not None and needs.kind not in facts.forges:
-        return Refusal(Reason.JOB_IMAGE_FORGE_UNSUPPORTED, needs.kind)
+        return _unsupported(Reason.JOB_IMAGE_FORGE_UNSUPPORTED, reference, needs, facts.forges)
     declared = facts.capabilities or frozenset()
     for gate in GATES:
         if gate.needed(needs) and gate.capability not in declared:
-            return Refusal(gate.reason, gate.capability)
+            return _unsupported(gate.reason, reference, needs, declared)
     if needs.any_uid is False and _is_root(facts.user):
         # No container runs as root, so an image that names no other user gets none of ours (D18).
-        return Refusal(Reason.JOB_USER_UNMAPPABLE, "image-user-is-root")
+        return Refusal(Reason.JOB_USER_UNMAPPABLE, "image-user-is-root", image=reference)
     return None
+
+
+def _unsupported(reason: Reason, reference: str, needs: Needs, declared: frozenset[str]) -> Refusal:
+    return Refusal(reason, image=reference, kind=needs.kind, declared=tuple(sorted(declared)))
 
 
 def _is_root(user: str) -> bool:

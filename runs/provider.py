@@ -99,11 +99,11 @@ def resolve(
         if not row.suffices(held, beside_a_key=entry.has_key):
             held |= _stored_key(provider, row, agent_dir if auth_from_pi else None, passed)
     except (_RefusedError, InvalidModelsFileError) as refused:
-        return Refusal(Reason.PROVIDER_UNCONFIGURED, str(refused))
+        return Refusal(Reason.PROVIDER_UNCONFIGURED, str(refused), provider=provider)
     return Credentials(variables={**variables, **held})
 
 
-def advice(provider: str, refusal: Refusal) -> str:
+def advice(provider: str) -> str:
     """Say to a person what to do about a refusal of `resolve`; holds names, never a value or a path."""
     row = table().get(provider, Row())
     ways = " or ".join(" and ".join(name for name in row.env if name in need) for need in row.needs)
@@ -111,7 +111,7 @@ def advice(provider: str, refusal: Refusal) -> str:
         remedy = f"set {ways} in the worker's environment or its .env file"
     else:
         remedy = "declare it with baseUrl, api, apiKey and models in the models.json of PI_GLOBAL_PI_DIR"
-    return f"provider {provider!r} has no usable credential ({refusal.detail}): {remedy}"
+    return f"Provider {provider!r} has no usable credential: {remedy}."
 
 
 def _check_custom(entry: Declaration) -> None:

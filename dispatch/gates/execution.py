@@ -37,7 +37,8 @@ def _image_for_user(context: Context) -> Pass | Refusal:
     """Judge the image again once the job's user is known: one that we pass needs an image that takes any."""
     if context.image is None or context.prepared is None:
         raise RuntimeError("the image's user is judged after the image and the workspace are known")
-    return judge_image(context.image, _needs(context, any_uid=context.prepared.user is not None)) or Pass()
+    needs = _needs(context, any_uid=context.prepared.user is not None)
+    return judge_image(context.effective.image, context.image, needs) or Pass()
 
 
 def _needs(context: Context, *, any_uid: bool | None) -> Needs:

@@ -77,7 +77,7 @@ def _settle(host: Host, claimed: Claimed, live: LiveAttempt, held: ExitStack) ->
         log.event("attempt_error", jobId=claimed.job_id, error=type(error).__name__)
         reserved = _paid(host, claimed, progress)
         if isinstance(error, ConfigurationError) and not live.has_begun:
-            settlement.refuse(Refusal(Reason.CONFIG_REFUSED), progress.known)
+            settlement.refuse(Refusal(Reason.CONFIG_REFUSED, "container-settings"), progress.known)
         else:
             settlement.fail_or_repeat(Verdict(outcome=Outcome.FAILED), progress.known, reserved=reserved)
 

@@ -14,7 +14,7 @@ from dispatch.worker.patience import patiently
 from pidispatch_site import log
 from runs import exitline
 from runs.container import ContainerSpec, build_spec
-from runs.exits import classify
+from runs.exits import classify, ran_out_of_memory
 from runs.outcome import Verdict
 from runs.recording import Ran
 from runs.request import RunRequest
@@ -105,6 +105,9 @@ def _run(context: Context, spec: ContainerSpec, raw_log: Path | None) -> Ended:
         exitCode=result.exit_code,
         aborted=result.abort_reason is not None,
         fault=result.fault,
+        # Said only when they are so.
+        oomKilled=ran_out_of_memory(result) or None,
+        logTruncated=result.log_truncated or None,
     )
     return Ended(
         verdict=classify(result, said),

@@ -84,7 +84,7 @@ class Settlement:
         transitions = self._host.transitions
         if self._take("refuse", lambda: transitions.refuse(self._claimed, reason=reason.value, record=line)):
             name = _REFUSAL_EVENTS.get(reason, f"refused_{reason.value.replace('-', '_')}")
-            log.event(name, jobId=self._claimed.job_id, detail=refusal.detail, **fields)
+            log.event(name, jobId=self._claimed.job_id, **_said_of(refusal), **fields)
             self._ended(Verdict(outcome=Outcome.POLICY, reason=reason))
 
     def fail_or_repeat(
@@ -191,3 +191,13 @@ class Settlement:
         if not isinstance(job, JobData):
             return None
         return "forge" if job.kind.is_forge else "local"
+
+
+def _said_of(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "detail": refusal.detail,
+        "image": refusal.image,
+        "kind": refusal.kind,
+        "declared": refusal.declared,
+        "provider": refusal.provider,
+    }

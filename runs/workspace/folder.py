@@ -120,24 +120,28 @@ def look(folder: str, *, follow_links: bool) -> WorkFolder | Refusal:
     """Look at the job's folder when the job starts.
 
     A folder that is not there, no folder or no working tree is refused; any other answer of the disk is an
-    `InfraFault`. Both name the basename and nothing else.
+    `InfraFault`. Both say what it was by a token and name nothing.
     """
-    name = os.path.basename(os.path.normpath(folder))  # noqa: PTH119 - a Path refuses nothing, but keeps no NUL
-    refused = Refusal(Reason.CONFIG_REFUSED, name)
     if "\0" in folder or not os.path.isabs(folder) or not _is_utf8(folder):  # noqa: PTH117
-        return refused
+        return _refused("path-unusable")
     named = Path(os.path.normpath(folder))
     try:
         path = Path(os.path.realpath(named, strict=True))
         status = path.stat()
         working_tree = _git_status(path, status) is not None
     except (FileNotFoundError, NotADirectoryError):
-        return refused
+        return _refused("folder-missing")
     except OSError as fault:
-        raise InfraFault(detail=name) from fault
-    if not working_tree or (path != named and not follow_links):
-        return refused
+        raise InfraFault(detail="folder-unreadable") from fault
+    if path != named and not follow_links:
+        return _refused("is-a-link")
+    if not working_tree:
+        return _refused("not-a-working-tree" if stat.S_ISDIR(status.st_mode) else "not-a-folder")
     return WorkFolder(path=path, owner=Account(status.st_uid, status.st_gid))
+
+
+def _refused(token: str) -> Refusal:
+    return Refusal(Reason.CONFIG_REFUSED, token)
 
 
 def _require_folder(path: Path, status: os.stat_result, account: Account) -> None:

@@ -85,9 +85,10 @@ def _user(found: WorkFolder, account: Account) -> JobUser | Refusal | None:
     """Map the job's user; refused too when it could not write the folder it is to work on."""
     user = job_user(worker=account, owner=found.owner)
     if isinstance(user, Refusal):
-        return Refusal(user.reason, found.path.name)
+        # By whom the job would have run as: the folder's owner, or a worker of root's group.
+        return Refusal(user.reason, "owner-unmappable" if account.is_root else "worker-unmappable")
     if not account.is_root and not os.access(found.path, os.R_OK | os.W_OK | os.X_OK):
-        return Refusal(Reason.JOB_USER_UNMAPPABLE, found.path.name)
+        return Refusal(Reason.JOB_USER_UNMAPPABLE, "not-writable")
     return user
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +19,18 @@ from dispatch.queue import containers, keys
 from dispatch.queue.producer import CRON
 from dispatch.worker.attempt import attempt
 from pidispatch_site.errors import ConfigurationError
+from runs import provider
 from runs.abort import AbortReason
 from runs.outcome import InfraFault, Reason, Refusal
 from runs.request import JobUser
 from runs.result import RunResult
+from runs.workspace import local
+from runs.workspace.git import Git
 from runs.workspace.scope import hash16
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import COMPLETED, Bench, Fault
+from tests.runs.accounts import ORDINARY, current, needs_root
+from tests.runs.repositories import Repo
 
 SCOPE = hash16("/srv/site")
 
@@ -654,6 +661,138 @@ def test_no_event_names_a_folder_a_task_or_the_text_of_an_error(valkey, events):
     bench.attempt("local-9", local_job(f"/srv/{canary}", task=canary))
 
     assert canary not in str(events())
+
+
+def a_bare_folder(repo: Repo) -> Path:
+    folder = repo.path.parent / "canary-bare"
+    folder.mkdir()
+    return folder
+
+
+def a_link(repo: Repo) -> Path:
+    link = repo.path.parent / "canary-link"
+    link.symlink_to(repo.path)
+    return link
+
+
+def a_broken_repository(repo: Repo) -> Path:
+    repo.write(".git/HEAD", "canary")
+    return repo.path
+
+
+def a_large_file(repo: Repo) -> Path:
+    repo.commit({".pi/APPEND_SYSTEM.md": "canary" * 200_000})
+    return repo.path
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        pytest.param(lambda repo: repo.path / "none", "folder-missing", id="missing"),
+        pytest.param(lambda repo: repo.path / "README.md", "not-a-folder", id="a file"),
+        pytest.param(a_bare_folder, "not-a-working-tree", id="no repository"),
+        pytest.param(a_link, "is-a-link", id="a link"),
+        pytest.param(lambda repo: repo.path, "owner-unmappable", id="nobody to run as", marks=needs_root),
+        pytest.param(a_broken_repository, "git-", id="a broken repository"),
+        pytest.param(a_large_file, "refused_pi_file_too_large", id="a file too large"),
+    ],
+)
+def test_what_a_real_preparation_says_is_logged_by_a_token_and_never_by_a_name(
+    valkey, events, tmp_path, make, says
+):
+    repo = Repo.make(tmp_path / "canary-folder")
+    repo.commit({"README.md": "canary"})
+    folder = make(repo)
+    if says != "owner-unmappable" and current().is_root:
+        repo.give_to(ORDINARY.uid, ORDINARY.gid)
+    bench = Bench(valkey)
+    prepare = partial(
+        local.prepare,
+        jobs_dir=tmp_path / "canary-jobs",
+        boot=bench.host.owner.boot,
+        account=current(),
+        git=Git(),
+    )
+    object.__setattr__(bench.host, "work", replace(bench.host.work, prepare=prepare))
+
+    bench.attempt("local-1", local_job(str(folder), task="canary"))
+
+    assert says in str(events())
+    assert "canary" not in str(events()).lower()
+    assert str(tmp_path) not in str(events())
+    bench.assert_nothing_is_held()
+
+
+def test_a_missing_credential_is_logged_with_the_providers_name_and_without_a_value(valkey, events, tmp_path):
+    bench = Bench(valkey)
+    (tmp_path / "auth.json").write_text('{"openai": {"type": "api_key", "key": "!canary"}}')
+    found = partial(
+        provider.resolve,
+        environment={"ANTHROPIC_API_KEY": "canary"},
+        auth_from_pi=True,
+        agent_dir=tmp_path,
+    )
+    object.__setattr__(bench.host, "work", replace(bench.host.work, credentials_of=found))
+
+    bench.attempt("local-1", local_job("/srv/site", task="t", provider="openai"))
+
+    refusal = events()[0]
+    assert refusal["event"] == "refused_provider_unconfigured"
+    assert (refusal["provider"], refusal["detail"]) == ("openai", "key-is-a-command")
+    assert "canary" not in str(events())
+
+
+@pytest.mark.parametrize(
+    ("given", "job", "fields"),
+    [
+        pytest.param(no_image, {"task": "t"}, {"event": "refused_image_missing"}, id="missing"),
+        pytest.param(
+            image_without_any_uid,
+            {"task": "t"},
+            {"event": "refused_image_any_uid_unsupported", "kind": "local", "declared": []},
+            id="any uid",
+        ),
+        pytest.param(
+            image_without_any_uid,
+            {"command": "deploy"},
+            {"event": "refused_image_commands_unsupported", "kind": "local", "declared": []},
+            id="commands",
+        ),
+    ],
+)
+def test_a_refused_image_is_logged_by_its_name_and_what_it_declares(valkey, events, given, job, fields):
+    bench = Bench(valkey)
+    given(bench)
+
+    bench.attempt("local-1", local_job("/srv/site", image="mine:2", **job))
+
+    assert events()[0] == {**fields, "jobId": "local-1", "image": "mine:2"}
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        pytest.param(
+            RunResult(container="", exit_code=137, oom_killed=True), {"oomKilled": True}, id="out of memory"
+        ),
+        pytest.param(RunResult(container="", exit_code=0, oom_killed=True), {}, id="only a child was killed"),
+        pytest.param(RunResult(container="", exit_code=137), {}, id="killed for another reason"),
+        pytest.param(
+            RunResult(container="", exit_code=0, log_truncated=True), {"logTruncated": True}, id="log cut"
+        ),
+        pytest.param(COMPLETED, {}, id="nothing of it"),
+    ],
+)
+def test_the_end_of_a_container_tells_memory_and_a_cut_log_only_when_they_are_so(
+    valkey, events, result, said
+):
+    bench = Bench(valkey)
+    bench.containers.result = result
+
+    bench.attempt()
+
+    (told,) = [one for one in events() if one["event"] == "container_exit"]
+    assert {name: told[name] for name in ("oomKilled", "logTruncated") if name in told} == said
 
 
 @pytest.mark.parametrize("ago_ms", [0, 30_000, 3 * 24 * 3600 * 1000])

@@ -39,7 +39,7 @@ def check(facts: ImageFacts, needs: Needs) -> ImageFacts | Refusal:
 
 
 def test_a_missing_image_is_refused_and_named():
-    assert check_image(Images(), "nope:1", LOCAL) == Refusal(Reason.JOB_IMAGE_MISSING, "nope:1")
+    assert check_image(Images(), "nope:1", LOCAL) == Refusal(Reason.JOB_IMAGE_MISSING, image="nope:1")
 
 
 def test_a_silent_engine_is_not_a_missing_image():
@@ -102,7 +102,25 @@ def test_each_gate_is_open_to_exactly_its_own_capability(gate):
     others = replace(BARE, capabilities=FULL.capabilities - {gate.capability})
 
     assert check(alone, needs) == alone
-    assert check(others, needs) == Refusal(gate.reason, gate.capability)
+    assert check(others, needs) == Refusal(
+        gate.reason,
+        image="pi-job:latest",
+        kind="local",
+        declared=tuple(sorted(FULL.capabilities - {gate.capability})),
+    )
+
+
+def test_a_refused_forge_is_named_beside_those_that_the_image_declares():
+    assert check(FULL, Needs(kind="azure")) == Refusal(
+        Reason.JOB_IMAGE_FORGE_UNSUPPORTED,
+        image="pi-job:latest",
+        kind="azure",
+        declared=("github", "gitlab"),
+    )
+
+
+def test_an_image_that_declares_nothing_is_told_as_that():
+    assert check(BARE, replace(LOCAL, commands=True)).declared == ()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +146,9 @@ def test_while_the_jobs_user_is_not_known_the_images_own_is_not_judged():
     unknown = replace(LOCAL, any_uid=None)
 
     assert check(image, unknown) == image
-    assert judge_image(image, LOCAL) == Refusal(Reason.JOB_USER_UNMAPPABLE, "image-user-is-root")
+    assert judge_image("job:1", image, LOCAL) == Refusal(
+        Reason.JOB_USER_UNMAPPABLE, "image-user-is-root", image="job:1"
+    )
 
 
 def test_nothing_is_remembered_between_two_looks():

@@ -257,26 +257,26 @@ def test_the_folder_is_found_again_with_its_owner(repo: Repo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "name"),
+    ("make", "token"),
     [
-        pytest.param(lambda repo: repo.path / "nothing", "nothing", id="missing"),
-        pytest.param(a_file, "README.md", id="a file"),
-        pytest.param(lambda repo: a_file(repo) / "x", "x", id="below a file"),
-        pytest.param(a_folder_inside, "inner", id="no repository"),
-        pytest.param(a_dangling_link, "dangling", id="dangling link"),
-        pytest.param(a_pipe_for_git, "pipe", id=".git is a pipe"),
-        pytest.param(lambda repo: "repo", "repo", id="not absolute"),
-        pytest.param(lambda repo: "/srv/a\0b", "a\0b", id="NUL"),
-        pytest.param(lambda repo: "/srv/\udcff", "\udcff", id="not UTF-8"),
-        pytest.param(lambda repo: "", ".", id="empty"),
+        pytest.param(lambda repo: repo.path / "nothing", "folder-missing", id="missing"),
+        pytest.param(a_file, "not-a-folder", id="a file"),
+        pytest.param(lambda repo: a_file(repo) / "x", "folder-missing", id="below a file"),
+        pytest.param(a_folder_inside, "not-a-working-tree", id="no repository"),
+        pytest.param(a_dangling_link, "folder-missing", id="dangling link"),
+        pytest.param(a_pipe_for_git, "not-a-working-tree", id=".git is a pipe"),
+        pytest.param(lambda repo: "repo", "path-unusable", id="not absolute"),
+        pytest.param(lambda repo: "/srv/a\0b", "path-unusable", id="NUL"),
+        pytest.param(lambda repo: "/srv/\udcff", "path-unusable", id="not UTF-8"),
+        pytest.param(lambda repo: "", "path-unusable", id="empty"),
     ],
 )
-def test_a_folder_that_cannot_be_worked_on_is_refused_by_its_basename(
-    repo: Repo, make: Callable, name: str
+def test_a_folder_that_cannot_be_worked_on_is_refused_by_a_token_that_says_why(
+    repo: Repo, make: Callable, token: str
 ) -> None:
     folder = str(make(repo))
 
-    assert look(folder, follow_links=False) == Refusal(Reason.CONFIG_REFUSED, name)
+    assert look(folder, follow_links=False) == Refusal(Reason.CONFIG_REFUSED, token)
 
 
 @pytest.mark.parametrize("place", ["the folder itself", "a folder above it"])
@@ -285,11 +285,11 @@ def test_a_link_put_in_the_place_of_a_checked_folder_is_refused(repo: Repo, plac
     link.symlink_to(repo.path if place == "the folder itself" else repo.path.parent)
     folder = link if place == "the folder itself" else link / "repo"
 
-    assert look(str(folder), follow_links=False) == Refusal(Reason.CONFIG_REFUSED, folder.name)
+    assert look(str(folder), follow_links=False) == Refusal(Reason.CONFIG_REFUSED, "is-a-link")
     assert look(str(folder), follow_links=True) == look(str(repo.path), follow_links=False)
 
 
-def test_a_disk_that_does_not_say_is_a_fault_that_names_the_basename_only(repo: Repo) -> None:
+def test_a_disk_that_does_not_say_is_a_fault_that_names_nothing(repo: Repo) -> None:
     repo.path.parent.chmod(0o000)
 
     def fault() -> tuple[object, str]:
@@ -300,4 +300,4 @@ def test_a_disk_that_does_not_say_is_a_fault_that_names_the_basename_only(repo: 
     said = as_ordinary_user(fault)
     repo.path.parent.chmod(0o755)
 
-    assert said == (None, "repo")
+    assert said == (None, "folder-unreadable")

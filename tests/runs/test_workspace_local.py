@@ -146,7 +146,10 @@ def test_cleaning_up_leaves_nothing_but_the_folder(own: Repo, tmp_path: Path) ->
     ("make", "reason", "detail"),
     [
         pytest.param(
-            lambda repo: repo.path / "nothing", Reason.CONFIG_REFUSED, "nothing", id="missing folder"
+            lambda repo: repo.path / "nothing",
+            Reason.CONFIG_REFUSED,
+            "folder-missing",
+            id="missing folder",
         ),
         pytest.param(
             lambda repo: repo.commit({f".pi/skills/fix/{n}": "x" for n in range(64)}) and repo.path,
@@ -179,7 +182,7 @@ def test_a_folder_that_became_a_link_since_is_refused(own: Repo, tmp_path: Path)
 
     refused = ready(LocalJob(folder=str(own.path), task="x"), tmp_path / "jobs")
 
-    assert refused == Refusal(Reason.CONFIG_REFUSED, "repo")
+    assert refused == Refusal(Reason.CONFIG_REFUSED, "is-a-link")
 
 
 def broken_git(repo: Repo) -> Git:
@@ -274,7 +277,7 @@ def test_the_images_own_user_is_not_passed_and_still_owns_the_outbox(own: Repo, 
 def test_roots_own_folder_is_refused(repo: Repo, tmp_path: Path) -> None:
     refused = ready(LocalJob(folder=str(repo.path), task="x"), tmp_path / "jobs")
 
-    assert refused == Refusal(Reason.JOB_USER_UNMAPPABLE, "repo")
+    assert refused == Refusal(Reason.JOB_USER_UNMAPPABLE, "owner-unmappable")
     assert not (tmp_path / "jobs").exists()
 
 
@@ -319,4 +322,10 @@ def test_an_ordinary_worker_is_refused_a_folder_it_may_only_read(repo: Repo, gro
         lambda: ready(LocalJob(folder=str(repo.path), task="x"), ground / "jobs", account=ordinary())
     )
 
-    assert refused == Refusal(Reason.JOB_USER_UNMAPPABLE, "repo")
+    assert refused == Refusal(Reason.JOB_USER_UNMAPPABLE, "not-writable")
+
+
+def test_a_worker_of_roots_group_is_told_that_it_is_the_one(own: Repo, tmp_path: Path) -> None:
+    refused = ready(LocalJob(folder=str(own.path), task="x"), tmp_path / "jobs", account=Account(23456, 0))
+
+    assert refused == Refusal(Reason.JOB_USER_UNMAPPABLE, "worker-unmappable")
