@@ -14,7 +14,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
-from dispatch.console.follow import EXIT_CODES, Ending, Follower
+from dispatch.console.explained import explained
+from dispatch.console.follow import EXIT_CODES, Follower
 from dispatch.console.server import Server, reached
 from dispatch.console.tasks import read_task
 from dispatch.ids import local_id
@@ -25,7 +26,6 @@ from pidispatch_site import clients
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
-from runs import wording
 from runs.outcome import Outcome
 from runs.workspace.folder import CheckedFolder, check_folder, require_clean
 from runs.workspace.git import Git
@@ -83,9 +83,9 @@ class Command(BaseCommand):
             if options["wait"]:
                 # The id first, wherever the two streams go.
                 self.stdout.flush()
-                self._wait(server, job_id, config)
+                self._wait(server, job_id, config, image=job.image or config.job_image)
 
-    def _wait(self, server: Server, job_id: str, config: Config) -> None:
+    def _wait(self, server: Server, job_id: str, config: Config, *, image: str) -> None:
         """Follow the job and exit as it ended; an interrupt ends the watching, never the job."""
         follower = Follower(
             server.client, job_id, logs_dir=config.logs_dir, here=config.worker_name, say=self._say
@@ -96,7 +96,7 @@ class Command(BaseCommand):
             self._say(f"\nNo longer watching. Job {job_id} stays in the queue or goes on running.")
             sys.exit(_INTERRUPTED)
         if ending.outcome is not Outcome.COMPLETED:
-            self._say(_explained(ending))
+            self._say(explained(ending, image=image))
         sys.exit(EXIT_CODES[ending.outcome])
 
     def _say(self, text: str) -> None:
@@ -136,8 +136,3 @@ def _enqueue(server: Server, job_id: str, job: JobData, folder: CheckedFolder) -
         f"{line}, on queue {found.queue}\n"
         "The same words on the same folder are one job for the rest of the minute: change them, or wait."
     )
-
-
-def _explained(ending: Ending) -> str:
-    reason = wording.reason_sentence(ending.reason)
-    return f"{wording.outcome_sentence(ending.outcome)}{f' {reason}' if reason else ''}"
