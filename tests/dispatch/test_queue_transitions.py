@@ -276,6 +276,7 @@ def test_begin_names_the_container_for_stop_and_no_ending_takes_it_away(valkey, 
         pytest.param(lambda client: client.hset("drain:alpha", "until", ""), id="drain"),
         pytest.param(lambda client: client.hset("pause:*", "until", "soon"), id="damaged"),
         pytest.param(lambda client: client.set("pause:*", "on"), id="of a wrong type"),
+        pytest.param(lambda client: client.hset("pause:*", "until", "nan"), id="no number"),
     ],
 )
 def test_under_a_switch_nothing_becomes_started(valkey, host, switch):
