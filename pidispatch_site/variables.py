@@ -100,9 +100,9 @@ VARIABLES: tuple[Variable, ...] = (
         parse=str,
         bounds="`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`, not ending in `.json` or `.log`",
         meaning="The name of this host. Declaring it says that the host is one of several on one server; not "
-        "together with `VALKEY_URL=embedded`. This version has no queue of its own for a host yet: local jobs "
-        "of all hosts stand in the shared queue, so let several workers share a server only where every folder "
-        "means the same on each.",
+        "together with `VALKEY_URL=embedded`. This version has no queue of its own for a host yet: local "
+        "jobs of all hosts stand in the shared queue, so let several workers share a server only where every "
+        "folder means the same on each.",
     ),
     Variable(
         name="PI_CONCURRENCY",
