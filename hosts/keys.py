@@ -1,4 +1,4 @@
-"""Names of the keys in Valkey that say whether work is allowed (contracts 2)."""
+"""Names of the keys in Valkey that more than one layer uses (contracts 2)."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def stop_request(host: str) -> str:
 def stop_answer(host: str) -> str:
     """Name that worker's answer."""
     return f"stop:ack:{host}"
+
+
+def pending_records(host_id: str) -> str:
+    """Name the list of records that the host has yet to write, oldest first; no TTL, drained by that host."""
+    return f"records:pending:{host_id}"
 
 
 def switches(*, queue: str, host: str) -> tuple[str, str, str]:

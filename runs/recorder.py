@@ -14,6 +14,7 @@ from typing import cast
 import redis
 from django.db import connections
 
+from hosts.keys import pending_records
 from pidispatch_site.log import event
 from runs import rows
 from runs.files import Entry, FileFault, RecordFiles
@@ -25,11 +26,6 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 
 Fault = FileFault | RowFault
-
-
-def pending_key(host_id: str) -> str:
-    """Name the list of a host's records that are still to be written; who pushes uses RPUSH."""
-    return f"records:pending:{host_id}"
 
 
 class Backoff:
@@ -75,7 +71,7 @@ class Recorder:
         reached: Callable[[str], None] = lambda _point: None,
     ) -> None:
         self._client = client
-        self._key = pending_key(host_id)
+        self._key = pending_records(host_id)
         self._files = files
         self._batch = batch
         self._backoff = Backoff(first=first_pause_seconds, longest=longest_pause_seconds)

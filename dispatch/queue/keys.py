@@ -8,14 +8,10 @@ from functools import cache
 from rq.defaults import RQ_KEY_PREFIX
 
 from hosts import keys as hosts_keys
+from hosts.keys import pending_records as pending_records
 
 JOB = f"{RQ_KEY_PREFIX}:job:"
 QUEUES = f"{RQ_KEY_PREFIX}:queues"
-
-
-def pending_records(host_id: str) -> str:
-    """Name the list of records that the host has yet to write; no TTL, drained by that host."""
-    return f"records:pending:{host_id}"
 
 
 def containers(host_id: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from dispatch.queue.containers import Begun, begun, forget, outlived
 from dispatch.queue.owner import Owner, boot_of, execution_id
 from dispatch.queue.scripts import LUA, Scripts, text_of
+from hosts.keys import pending_records
 from tests.dispatch.queuekit import Host
 
 FILES = sorted(LUA.glob("*.lua"))
@@ -92,13 +93,11 @@ def test_a_server_that_lost_the_scripts_is_given_them_again(valkey):
 
 
 def test_the_pending_records_are_the_ones_that_the_recorder_drains(valkey):
-    from runs import recorder
-
     host = Host(valkey)
     host.enqueue("local-1")
     host.refuse(host.claim())
 
-    assert valkey.llen(recorder.pending_key("aaaa")) == 1
+    assert valkey.llen(pending_records("aaaa")) == 1
 
 
 def test_a_container_is_listed_until_its_engine_says_that_it_is_gone(valkey):

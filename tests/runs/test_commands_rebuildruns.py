@@ -8,10 +8,11 @@ import pytest
 from django.core.management import call_command
 from hypothesis import given, settings
 
+from hosts.keys import pending_records
 from pidispatch_site.errors import OperationalError
 from runs.files import UNREADABLE, RecordFiles
 from runs.models import Run
-from runs.recorder import Recorder, pending_key
+from runs.recorder import Recorder
 from runs.rows import write
 from tests.harness.records import a_record, records
 from tests.runs.test_rows import table_renamed
@@ -53,7 +54,7 @@ def table() -> list[dict[str, object]]:
 
 def test_the_rows_come_back_equal_in_every_column(files, valkey):
     shapes = every_shape(80)
-    valkey.rpush(pending_key(HOST), *(record.to_bytes() for record in shapes))
+    valkey.rpush(pending_records(HOST), *(record.to_bytes() for record in shapes))
     Recorder(valkey, HOST, files).drain_once(0)
     before = table()
     assert len(before) == len(shapes) > 50

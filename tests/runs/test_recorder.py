@@ -14,16 +14,17 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from hosts.keys import pending_records
 from runs.files import UNREADABLE, RecordFiles
 from runs.models import Run
 from runs.record import Record
-from runs.recorder import Recorder, pending_key
+from runs.recorder import Recorder
 from tests.harness.recording import HOST_ID
 from tests.harness.records import a_record
 from tests.runs.test_files import no_byte_can_be_written
 from tests.runs.test_rows import row_refused, table_renamed
 
-KEY = pending_key(HOST_ID)
+KEY = pending_records(HOST_ID)
 ROOT = Path(__file__).parents[2]
 
 
