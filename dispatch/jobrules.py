@@ -10,8 +10,12 @@ from enum import StrEnum
 from typing import Any
 
 from dispatch.jobdata import CronTrigger, ForgeTrigger, JobData
+from pidispatch_site import parsing
 
 _FLOW = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
+
+# What is text in a control character; the others steer terminals and parsers.
+_TEXT_CONTROLS = frozenset("\t\n\r")
 
 LOCAL_FIELDS = frozenset({"folder", "task", "chain_depth", "parent_job_id", "github"})
 FORGE_FIELDS = frozenset(
@@ -83,9 +87,26 @@ def is_command(text: str) -> bool:
     return is_line(text) and not text.startswith("/")
 
 
+def is_name(text: str) -> bool:
+    """Tell whether the text can name a provider or a model: as PI_PROVIDER and PI_MODEL may."""
+    return _is_read_by(parsing.token, text)
+
+
 def is_image(text: str) -> bool:
-    """Tell whether the text can be an image reference: one line that no tool could take for an option."""
-    return is_line(text) and not text.startswith("-")
+    """Tell whether the text can be an image reference: as PI_JOB_IMAGE may."""
+    return _is_read_by(parsing.image, text)
+
+
+def find_control(text: str) -> int | None:
+    """Find the first control character that is neither tab nor line end; None in what is text throughout."""
+    return next(
+        (
+            index
+            for index, char in enumerate(text)
+            if unicodedata.category(char) == "Cc" and char not in _TEXT_CONTROLS
+        ),
+        None,
+    )
 
 
 def is_folder(text: str) -> bool:
@@ -102,8 +123,8 @@ def is_positive(number: int) -> bool:
 _VALUES: Mapping[str, Callable[[Any], bool]] = {
     "flow": is_line,
     "command": is_command,
-    "provider": is_line,
-    "model": is_line,
+    "provider": is_name,
+    "model": is_name,
     "max_turns": is_positive,
     "image": is_image,
     "skills_dir": is_line,
@@ -120,6 +141,13 @@ _VALUES: Mapping[str, Callable[[Any], bool]] = {
 def find_flaw(job: JobData) -> Malformed | None:
     """Find the first thing about a job that makes no sense; None when it is a job that we could run."""
     return _find_misplaced(job) or _find_bad_value(job) or _find_conflict(job) or _find_missing(job)
+
+
+def _is_read_by(parse: Callable[[str], str], text: str) -> bool:
+    try:
+        return parse(text) == text
+    except parsing.Unusable:
+        return False
 
 
 def _is_given(job: JobData, attribute: str) -> bool:

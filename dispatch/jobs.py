@@ -23,11 +23,12 @@ from dispatch.jobdata import (
 from dispatch.jobrules import (
     Flaw,
     Malformed,
+    find_control,
     is_command,
     is_flow_name,
     is_folder,
     is_image,
-    is_line,
+    is_name,
     is_positive,
     is_well_formed,
 )
@@ -156,7 +157,15 @@ def _task_problems(task: str | None) -> list[str]:
     if size > MAX_TASK_BYTES:
         limit = f"the task has {size} bytes, allowed are {MAX_TASK_BYTES}"
         return [f"{limit}; put the long part into a file of the repository and name it in the task"]
-    return []
+    return _control_problems(task)
+
+
+def _control_problems(task: str) -> list[str]:
+    position = find_control(task)
+    if position is None:
+        return []
+    found = f"the task holds the control character U+{ord(task[position]):04X} at position {position}"
+    return [f"{found}; only tabs and line ends are allowed"]
 
 
 def _text_problems(*, folder: str, provider: str | None, model: str | None, image: str | None) -> list[str]:
@@ -164,12 +173,15 @@ def _text_problems(*, folder: str, provider: str | None, model: str | None, imag
     if not is_folder(folder):
         problems.append(f"folder {_quoted(folder)} is not usable; give an absolute path of UTF-8 characters")
     for name, text in (("provider", provider), ("model", model)):
-        if text is not None and not is_line(text):
-            problems.append(f"{name} {_quoted(text)} is not usable; give a name without blanks at the ends")
+        if text is not None and not is_name(text):
+            problems.append(
+                f"{name} {_quoted(text)} is not usable; give a name without spaces, of at most 200 printable"
+                " ASCII characters"
+            )
     if image is not None and not is_image(image):
         problems.append(
-            f"image {_quoted(image)} is no image reference; give a name like pi-job:latest,"
-            " without blanks at the ends and without a leading dash"
+            f"image {_quoted(image)} is no image reference; give a name like pi-job:latest, without spaces"
+            " and beginning with a letter or digit"
         )
     return problems
 

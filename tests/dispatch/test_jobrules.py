@@ -87,6 +87,8 @@ def test_a_job_that_makes_sense_has_no_flaw(job):
         pytest.param(replace(LOCAL, max_turns=0), Malformed(Flaw.FIELD_VALUE, "maxTurns"), id="no turns"),
         pytest.param(replace(LOCAL, flow=""), Malformed(Flaw.FIELD_VALUE, "flow"), id="an empty flow"),
         pytest.param(replace(LOCAL, model="a\nb"), Malformed(Flaw.FIELD_VALUE, "model"), id="two lines"),
+        pytest.param(replace(LOCAL, model="a b"), Malformed(Flaw.FIELD_VALUE, "model"), id="two words"),
+        pytest.param(replace(LOCAL, provider="a b"), Malformed(Flaw.FIELD_VALUE, "provider"), id="two names"),
         pytest.param(
             replace(LOCAL, image="--privileged"), Malformed(Flaw.FIELD_VALUE, "image"), id="an option"
         ),

@@ -7,6 +7,7 @@ import pytest
 from dispatch import jobs
 from dispatch.jobs import CALLABLE, MAX_TASK_BYTES, JobData, Kind, decode, local_job, run, unavailable_field
 from dispatch.payload import encode
+from pidispatch_site import conf
 from pidispatch_site.errors import ConfigurationError
 from tests.dispatch.job_samples import FULL_FORGE, call
 
@@ -40,7 +41,10 @@ def test_every_option_of_a_local_job_is_kept():
         pytest.param(LOCAL, id="task"),
         pytest.param(local_job("/a", command="deploy prod"), id="command"),
         pytest.param(local_job("/a", task="x" * MAX_TASK_BYTES), id="the longest task"),
-        pytest.param(local_job("/a", task="\x01" * MAX_TASK_BYTES), id="the longest task, escaped"),
+        pytest.param(local_job("/a", task="\n" * (MAX_TASK_BYTES - 1) + "x"), id="the longest task, escaped"),
+        pytest.param(local_job("/a", task="é" * (MAX_TASK_BYTES // 2)), id="exactly the bound in bytes"),
+        pytest.param(local_job("/a", task=" indented\r\n\ttext \n"), id="blanks, tabs and both line ends"),
+        pytest.param(local_job("/a", task="\u202e\U0001f600"), id="any other character"),
     ],
 )
 def test_what_a_caller_may_ask_for_is_read_back_from_the_queue(job):
@@ -56,6 +60,10 @@ def test_what_a_caller_may_ask_for_is_read_back_from_the_queue(job):
         pytest.param({"task": "é" * (MAX_TASK_BYTES // 2) + "x"}, "262145 bytes", id="long task"),
         pytest.param({"task": "x" * 1_000_000}, "allowed are 262144", id="1 MB task"),
         pytest.param({"task": "\udcff"}, "not well-formed", id="task of no characters"),
+        pytest.param({"task": "a\0b"}, "U+0000 at position 1", id="NUL in the task"),
+        pytest.param({"task": "\x1b[31m"}, "U+001B at position 0", id="terminal escape in the task"),
+        pytest.param({"task": "ab\x9b31m"}, "U+009B at position 2", id="its other form"),
+        pytest.param({"task": "a\x7f"}, "U+007F", id="delete in the task"),
         pytest.param({"flow": "x", "command": "y", "task": None}, "both a flow and a command", id="both"),
         pytest.param({"command": "y"}, "a command takes no task", id="command with a task"),
         pytest.param({"command": "/y", "task": None}, "'/y' is not usable", id="slash"),
@@ -67,6 +75,10 @@ def test_what_a_caller_may_ask_for_is_read_back_from_the_queue(job):
         pytest.param({"provider": " p"}, "provider ' p'", id="provider"),
         pytest.param({"model": "a\nb"}, r"model 'a\nb'", id="model"),
         pytest.param({"model": ""}, "model ''", id="empty model"),
+        pytest.param({"model": "no such"}, "model 'no such'", id="model of two words"),
+        pytest.param({"provider": "no such"}, "provider 'no such'", id="provider of two words"),
+        pytest.param({"model": "m" * 201}, "at most 200", id="endless model"),
+        pytest.param({"image": "no such"}, "image 'no such'", id="image of two words"),
         pytest.param({"image": "-v"}, "image '-v'", id="image"),
         pytest.param({"max_turns": 0}, "max turns is 0", id="no turns"),
         pytest.param({"max_turns": 2**31}, "max turns is 2147483648", id="turns without end"),
@@ -128,3 +140,22 @@ def test_the_callable_is_where_the_queue_says():
 )
 def test_a_part_that_is_not_built_is_named(job, field):
     assert unavailable_field(job) == field
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"), [("PI_PROVIDER", "provider"), ("PI_MODEL", "model"), ("PI_JOB_IMAGE", "image")]
+)
+@pytest.mark.parametrize(
+    "text", ["a", "a/b:1", "a b", " a", "a ", "-a", "ä", "a\tb", "a" * 200, "a" * 201, "a" * 300, "\x1b[31m"]
+)
+def test_a_job_and_the_configuration_take_the_same_names(variable, option, text):
+    def is_taken(ask):
+        try:
+            ask()
+        except ConfigurationError:
+            return False
+        return True
+
+    by_job = is_taken(lambda: local_job("/a", task="t", **{option: text}))
+
+    assert is_taken(lambda: conf.one(variable, {variable: text})) == by_job
