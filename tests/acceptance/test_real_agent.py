@@ -19,7 +19,7 @@ from tests.harness.judge import judge, shown, started_once
 from tests.harness.knobs import Knobs
 from tests.harness.stub_model import StubModel
 from tests.harness.worker_process import ROOT, WorkerProcess
-from tests.runs.realjobs import USER
+from tests.runs.realjobs import MAPPED, USER
 
 pytestmark = [pytest.mark.docker, pytest.mark.real_image]
 
@@ -118,7 +118,7 @@ def test_all_that_holds_of_every_job_holds_of_the_real_ones(town):
 def test_the_agent_changes_the_repository_and_what_it_used_stands_in_file_and_row(town):
     made = town.fleet.ground.home / "writes-a-file" / "made-by-pi.txt"
     assert made.read_text() == "made by pi\n"
-    assert (made.stat().st_uid, made.stat().st_gid) == (USER.uid, USER.gid)
+    assert (made.stat().st_uid, made.stat().st_gid) == (MAPPED.uid, MAPPED.gid)
 
     (file,), (row,) = (job := town.job("writes-a-file")).files, job.rows
     (used,) = file["usage"]["models"]

@@ -25,6 +25,8 @@ from tests.runs.jobs import exit_line
 
 #: Who runs jobs in these tests: ourselves, or for root somebody whom neither the image nor the machine knows.
 USER = JobUser(os.getuid() or 54321, os.getgid() or 54321)
+#: Who the product makes of that: whoever has the uid of the image's own user is it.
+MAPPED = JobUser(1001, 1001) if USER.uid == 1001 else USER
 
 
 @dataclass(frozen=True, kw_only=True)
