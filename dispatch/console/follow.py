@@ -149,9 +149,11 @@ class Follower:
             time.sleep(self._patience.look)
         token = ending(self._client, self._job_id)
         if standing.state is State.FAILED:
-            return Ending(outcome=Outcome.FAILED, reason=token, record=None)
-        outcome = Outcome.COMPLETED if token == Outcome.COMPLETED else Outcome.POLICY
-        return Ending(outcome=outcome, reason=None if outcome is Outcome.COMPLETED else token, record=None)
+            outcome = Outcome.FAILED
+        else:
+            outcome = Outcome.COMPLETED if token == Outcome.COMPLETED else Outcome.POLICY
+        # An end without a reason has the outcome for its token.
+        return Ending(outcome=outcome, reason=None if token == outcome else token, record=None)
 
 
 def _sleep(standing: Standing) -> str:

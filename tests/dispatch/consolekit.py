@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.harness.valkey_server import ValkeyServer
 
 ROOT = Path(__file__).resolve().parents[2]
 MANAGE = (sys.executable, str(ROOT / "manage.py"))
@@ -122,6 +126,19 @@ def run_all(console: Console, cases: Mapping[str, Case]) -> dict[str, Said]:
 
     with ThreadPoolExecutor(4) as pool:
         return dict(zip(cases, pool.map(run, cases.values()), strict=True))
+
+
+@contextmanager
+def own_server() -> Iterator[ValkeyServer]:
+    """A server that a test may kill, started; its home has a short path."""
+    home = Path(tempfile.mkdtemp(prefix="pd-con-"))
+    server = ValkeyServer(home)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
+        shutil.rmtree(home)
 
 
 def read_until(stream: Any, mark: str) -> str:
