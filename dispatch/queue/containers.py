@@ -1,6 +1,6 @@
 """Which container names a host's runs began, for `stop`.
 
-An entry stays until the host's engine says that the container is gone.
+An entry stays until the host's engine says that the container is gone, or its own deadline is long over.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ KEPT_AFTER_DEADLINE_MS = 5 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """What began a container: its job, attempt and token, and when it ends itself (epoch ms)."""
+    """What began a container: its job, attempt and token, and when it ends itself (epoch ms).
+
+    `deadline_ms` is None, and the others say nothing, when the entry cannot be read.
+    """
 
     name: str
     job_id: str
     attempt: int
     token: str
-    deadline_ms: int
+    deadline_ms: int | None
 
 
 def begun(client: redis.Redis, host_id: str) -> list[Begun]:
@@ -45,8 +48,12 @@ def forget(client: redis.Redis, host_id: str, names: Iterable[str]) -> None:
 
 
 def outlived(entries: Iterable[Begun], *, now_ms: int) -> list[str]:
-    """Name those that must have ended themselves some time ago."""
-    return [one.name for one in entries if now_ms > one.deadline_ms + KEPT_AFTER_DEADLINE_MS]
+    """Name those that must have ended themselves some time ago; `now_ms` by the clock of their host."""
+    return [
+        one.name
+        for one in entries
+        if one.deadline_ms is not None and now_ms > one.deadline_ms + KEPT_AFTER_DEADLINE_MS
+    ]
 
 
 def _read(name: bytes, value: bytes) -> Begun:
@@ -61,4 +68,4 @@ def _read(name: bytes, value: bytes) -> Begun:
         )
     except (ValueError, KeyError, TypeError):
         # Unreadable is still a container that somebody began.
-        return Begun(name=name.decode("utf-8", "replace"), job_id="", attempt=0, token="", deadline_ms=0)
+        return Begun(name=name.decode("utf-8", "replace"), job_id="", attempt=0, token="", deadline_ms=None)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
+
 from dispatch.worker.host import Host
 from pidispatch_site import log, server_url
 from pidispatch_site.conf import Config
-from runs.protocols import Backend, EngineSilentError
+from runs.protocols import Backend, EngineSilentError, ImageFacts
+
+_IMAGE_SECONDS = 5
 
 
-def announce(config: Config, host: Host, backend: Backend, url: str) -> None:
-    """Log `worker_started`: names, figures and places, never a credential."""
+def announce(
+    config: Config, host: Host, backend: Backend, url: str, *, image_seconds: float = _IMAGE_SECONDS
+) -> None:
+    """Log `worker_started`: names, figures and places, never a credential.
+
+    An engine that does not show the image within `image_seconds` leaves its digest out.
+    """
     log.event(
         "worker_started",
         queue=host.queues[0],
-        worker=host.owner.host,
-        imageDigest=_digest(backend, config.job_image),
+        imageDigest=_digest(backend, config.job_image, seconds=image_seconds),
         concurrency=config.concurrency,
         dailyCap=config.daily_cap,
         image=config.job_image,
         backend=config.backend.value,
+        egress=config.egress,
         valkey=server_url.shown(url),
         logsDir=str(config.logs_dir),
         captureJobLogs=config.capture_job_logs,
@@ -26,9 +36,19 @@ def announce(config: Config, host: Host, backend: Backend, url: str) -> None:
     )
 
 
-def _digest(backend: Backend, reference: str) -> str | None:
+def _digest(backend: Backend, reference: str, *, seconds: float) -> str | None:
+    """Ask in a thread of its own: the engine's time limits add up to more than a boot may wait (Q 11.1)."""
+    asked: Future[ImageFacts | None] = Future()
+
+    def ask() -> None:
+        try:
+            asked.set_result(backend.image(reference))
+        except Exception as error:  # noqa: BLE001 - raised again below
+            asked.set_exception(error)
+
+    threading.Thread(target=ask, name="image", daemon=True).start()
     try:
-        facts = backend.image(reference)
-    except EngineSilentError:
+        facts = asked.result(timeout=seconds)
+    except (EngineSilentError, TimeoutError):
         return None
     return facts.id if facts else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,15 +79,19 @@ class Reaping:
         self._busy = scopes
 
 
-def forget_gone(client: redis.Redis, host_id: str, reaped: Reaped, *, is_live: Callable[[str], bool]) -> int:
-    """Take containers off the host's list that its engine just showed to be gone; how many those were."""
-    if not reaped.enumerated:
-        return 0
-    standing = {left.name for left in reaped.remaining}
-    gone = [
-        one.name
-        for one in containers.begun(client, host_id)
-        if one.name not in standing and not is_live(one.name)
-    ]
+def forget_gone(
+    client: redis.Redis, host_id: str, reaped: Reaped, *, is_live: Callable[[str], bool], now: datetime
+) -> int:
+    """Take containers off the host's list that its engine just showed to be gone; how many those were.
+
+    When the engine could not list, only those that have outlived their own deadline, judged by `now` of the
+    host's clock, which set it. What a run of this process claims, or the engine still shows, always stays.
+    """
+    listed = [one for one in containers.begun(client, host_id) if not is_live(one.name)]
+    if reaped.enumerated:
+        standing = {left.name for left in reaped.remaining}
+        gone = [one.name for one in listed if one.name not in standing]
+    else:
+        gone = containers.outlived(listed, now_ms=round(now.timestamp() * 1000))
     containers.forget(client, host_id, gone)
     return len(gone)

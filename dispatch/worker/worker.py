@@ -158,7 +158,9 @@ class Worker:
     def _reap(self) -> None:
         host = self._host
         reaped = self._parts.reaping.reap()
-        forget_gone(host.client, host.owner.host_id, reaped, is_live=host.live.has_container)
+        forget_gone(
+            host.client, host.owner.host_id, reaped, is_live=host.live.has_container, now=host.utc_now()
+        )
 
     def _record(self) -> None:
         self._parts.recorder.run(self._recorder_stops, interval_seconds=self._host.timings.record_every)

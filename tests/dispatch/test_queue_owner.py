@@ -136,3 +136,9 @@ def test_a_container_five_minutes_past_its_own_deadline_has_ended():
 
     assert outlived([entry], now_ms=1_300_000) == []
     assert outlived([entry], now_ms=1_300_001) == ["c"]
+
+
+def test_a_container_whose_deadline_cannot_be_read_is_never_taken_to_have_ended(valkey):
+    valkey.hset("containers:aaaa", "pi-job-x", "rubbish")
+
+    assert outlived(begun(valkey, "aaaa"), now_ms=2**53) == []

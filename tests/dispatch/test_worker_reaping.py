@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from tests.harness.null_runs import NullBackend
 
 HOST, BOOT, OLDER = "aaaa", "aaaa-00000002", "aaaa-00000001"
 SCOPE = hash16("/srv/site")
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class Engine(NullBackend):
@@ -160,13 +163,43 @@ def test_only_what_the_engine_shows_to_be_gone_leaves_the_hosts_list(valkey):
         valkey.hset("containers:aaaa", f"pi-job-{name}", "{}")
     left = Leftover(name="pi-job-standing", job_id=None, boot=None, scope_hash=None)
 
-    silent = forget_gone(valkey, HOST, Reaped(enumerated=False), is_live=lambda _: False)
+    silent = forget_gone(valkey, HOST, Reaped(enumerated=False), is_live=lambda _: False, now=NOW)
     told = forget_gone(
-        valkey, HOST, Reaped(enumerated=True, remaining=(left,)), is_live=lambda name: name == "pi-job-live"
+        valkey,
+        HOST,
+        Reaped(enumerated=True, remaining=(left,)),
+        is_live=lambda name: name == "pi-job-live",
+        now=NOW,
     )
 
     assert (silent, told) == (0, 1)
     assert [one.name for one in containers.begun(valkey, HOST)] == ["pi-job-live", "pi-job-standing"]
+
+
+@pytest.mark.parametrize("enumerated", [False, True])
+def test_what_has_outlived_its_deadline_leaves_the_list_also_while_the_engine_is_silent(valkey, enumerated):
+    """A container that the engine shows, or that a run claims, stays listed however old it is."""
+    ages = {"fresh": 0, "late": 299, "outlived": 301, "live": 9999, "standing": 9999}
+    for name, seconds in ages.items():
+        deadline = round(NOW.timestamp() * 1000) - seconds * 1000
+        entry = {"job": "j", "attempt": 0, "token": "t", "deadline": deadline}
+        valkey.hset("containers:aaaa", name, json.dumps(entry))
+    standing = tuple(
+        Leftover(name=name, job_id=None, boot=None, scope_hash=None)
+        for name in ("fresh", "late", "standing")
+        if enumerated
+    )
+
+    forget_gone(
+        valkey,
+        HOST,
+        Reaped(enumerated=enumerated, remaining=standing),
+        is_live=lambda name: name == "live",
+        now=NOW,
+    )
+
+    left = [one.name for one in containers.begun(valkey, HOST)]
+    assert left == ["fresh", "late", "live", *(["standing"] if enumerated else [])]
 
 
 def test_a_live_attempt_claims_its_container_before_it_is_asked_for(valkey):
