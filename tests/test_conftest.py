@@ -26,8 +26,10 @@ def run(folder, *, tests=TESTS, ci, options=()):
     (folder / "test_some.py").write_text(tests)
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:django", "-p", "no:cacheprovider"]
-        + ["-c", "/dev/null", "--rootdir", str(folder), *options, str(folder)],
+        [
+            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:django"),
+            *("-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder), *options, str(folder)),
+        ],
         cwd=ROOT,
         env={**environment, "PYTHONPATH": str(ROOT), **({"CI": "true"} if ci else {})},
         capture_output=True,

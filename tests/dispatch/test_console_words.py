@@ -112,26 +112,23 @@ def test_status_adds_up_all_queues_and_shows_the_fleets_pause_before_a_queues_ow
 
     shown = read_status(valkey)
 
-    assert {
-        name: shown[name] for name in ("pausedState", "waiting", "active", "paused", "delayed", "failed")
-    } == {
-        "pausedState": True,
-        "waiting": 0,
-        "active": 2,
-        "paused": 2,
-        "delayed": 1,
-        "failed": 0,
-    }
-    assert (shown["pause"]["by"], shown["pause"]["reason"], shown["pause"]["until"]) == ("a", "all", None)
+    flag = shown.pop("pause")
+    assert list(shown.items()) == [
+        ("pausedState", True),
+        ("waiting", 0),
+        ("active", 2),
+        ("paused", 2),
+        ("delayed", 1),
+        ("failed", 0),
+    ]
+    assert (flag["by"], flag["reason"], flag["until"]) == ("a", "all", None)
 
 
 @pytest.mark.parametrize(
     ("scope", "says"),
     [
-        pytest.param(
-            keys.FLEET, "the whole fleet is paused by me@here: lunch; `manage.py resume`", id="fleet"
-        ),
-        pytest.param(QUEUE, "pi-jobs is paused by me@here: lunch; `manage.py resume`", id="queue"),
+        pytest.param(keys.FLEET, "the whole fleet is paused by me@here: lunch; `manage.py", id="fleet"),
+        pytest.param(QUEUE, "pi-jobs is paused by me@here: lunch; `manage.py", id="queue"),
     ],
 )
 def test_a_job_behind_a_pause_waits_for_whoever_paused(valkey, scope, says):
