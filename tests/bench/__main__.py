@@ -1,30 +1,63 @@
-"""`python -m tests.bench [NAME]`: every benchmark, or one; exits 0 whether or not the targets hold."""
+"""`python -m tests.bench [NAME]`: every benchmark, or some by name; exits 0 whether or not the targets hold.
+
+One that cannot run here prints its lines without figures; so does one that breaks, and the exit is 1.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from importlib import import_module
 
 import django
 
+from tests.bench.engine import UnavailableError
+from tests.bench.report import unmeasured
+
+#: Module of `tests.bench`, whose `bench` takes the names of the lines to print, and those names.
+BENCHES = {
+    "containers": ("containers",),
+    "throughput": ("throughput-simple", "throughput-pool"),
+    "latency": ("latency",),
+    "memory": ("memory",),
+    "commands": ("commands",),
+}
+
 
 def main(names: list[str]) -> int:
-    django.setup()
-    from tests.bench import commands, containers, latency, memory, throughput
-
-    benches = {
-        "containers": containers.bench,
-        "throughput": throughput.bench,
-        "latency": latency.bench,
-        "memory": memory.bench,
-        "commands": commands.bench,
-    }
-    unknown = [name for name in names if name not in benches]
+    """Run what is named by line or by module, everything without a name; the exit code."""
+    known = dict.fromkeys([*BENCHES, *(key for keys in BENCHES.values() for key in keys)])
+    unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"no benchmark named {', '.join(unknown)}; there are {', '.join(benches)}", file=sys.stderr)
+        print(f"no benchmark named {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    for name in names or benches:
-        benches[name]()
-    return 0
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    django.setup()
+    wanted = {
+        module: tuple(key for key in keys if not names or module in names or key in names)
+        for module, keys in BENCHES.items()
+    }
+    measured = [_measured(module, keys) for module, keys in wanted.items() if keys]
+    return 0 if all(measured) else 1
+
+
+def _measured(module: str, keys: tuple[str, ...]) -> bool:
+    """Run one; false when it broke."""
+    try:
+        import_module(f"tests.bench.{module}").bench(keys)
+    except UnavailableError as lack:
+        return _without_figures(keys, str(lack))
+    except Exception as fault:  # noqa: BLE001 - the next one is to be run all the same
+        traceback.print_exc()
+        return not _without_figures(keys, f"it broke: {fault!r}")
+    return True
+
+
+def _without_figures(keys: tuple[str, ...], note: str) -> bool:
+    for key in keys:
+        unmeasured(key, note)
+    return True
 
 
 if __name__ == "__main__":

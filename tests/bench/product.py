@@ -7,13 +7,40 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def start(
+@contextmanager
+def running(
     state: Path, url: str, *, concurrency: int, null: bool, image: str = "null:latest"
-) -> subprocess.Popen[str]:
-    """Start a worker; its event log is the pipe `stdout`."""
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a worker that has booted for as long as the block lasts; its event log is the pipe `stdout`."""
+    worker = _start(state, url, concurrency=concurrency, null=null, image=image)
+    try:
+        _until_started(worker)
+        yield worker
+    finally:
+        _end(worker)
+
+
+def until_completed(
+    worker: subprocess.Popen[str], count: int, *, meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Read its log until so many jobs are completed; RuntimeError when one is not. `meanwhile` a line."""
+    assert worker.stdout is not None
+    for line in worker.stdout:
+        meanwhile()
+        count -= '"job_completed"' in line
+        if '"job_failed"' in line or '"refused_' in line:
+            raise RuntimeError(line)
+        if count == 0:
+            return
+    raise RuntimeError("the worker ended before its jobs had")
+
+
+def _start(state: Path, url: str, *, concurrency: int, null: bool, image: str) -> subprocess.Popen[str]:
     environment = {
         **{name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ},
         "DJANGO_SETTINGS_MODULE": "pidispatch_site.settings",
@@ -36,7 +63,7 @@ def start(
     )
 
 
-def until_started(worker: subprocess.Popen[str]) -> None:
+def _until_started(worker: subprocess.Popen[str]) -> None:
     """Read its log up to the end of the boot."""
     assert worker.stdout is not None
     for line in worker.stdout:
@@ -45,9 +72,14 @@ def until_started(worker: subprocess.Popen[str]) -> None:
     raise RuntimeError("the worker ended before it had started")
 
 
-def end(worker: subprocess.Popen[str]) -> None:
+def _end(worker: subprocess.Popen[str]) -> None:
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=30)
+    try:
+        worker.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        worker.communicate()
+        raise
 
 
 def _empty(state: Path) -> Path:

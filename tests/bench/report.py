@@ -3,22 +3,93 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 
-def report(
-    name: str, *, ours: float, peer: float | None, target: float, at_most: bool, note: str | None = None
-) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """What is compared and with which target; `key` is its name on the line and on the command line."""
+
+    key: str
+    what: str
+    target: float
+    at_most: bool
+
+
+FIGURES = {
+    figure.key: figure
+    for figure in (
+        Figure(
+            key="containers",
+            what="seconds for 100 containers, to those of a bare loop",
+            target=1.15,
+            at_most=True,
+        ),
+        Figure(
+            key="throughput-simple",
+            what="jobs a second, to those of RQ's SimpleWorker",
+            target=1.0,
+            at_most=False,
+        ),
+        Figure(
+            key="throughput-pool",
+            what="jobs a second, to those of a stock RQ pool of 4 workers",
+            target=2.0,
+            at_most=False,
+        ),
+        Figure(
+            key="latency",
+            what="ms from enqueue to start on an idle worker (p95), to those of RQ's SimpleWorker",
+            target=2.0,
+            at_most=True,
+        ),
+        Figure(
+            key="memory",
+            what="MiB resident of the worker at concurrency 16 under load",
+            target=100,
+            at_most=True,
+        ),
+        Figure(key="commands", what="commands a second that an idle worker sends", target=6, at_most=True),
+    )
+}
+
+
+def report(key: str, *, ours: float, peer: float | None, note: str | None = None) -> None:
     """Print a line. The ratio is ours to the peer's; without a peer it is ours to the target."""
-    ratio = ours / (target if peer is None else peer)
+    figure = FIGURES[key]
+    ratio = ours / (figure.target if peer is None else peer)
     value = ours if peer is None else ratio
-    holds = value <= target if at_most else value >= target
+    _print(
+        figure,
+        ours=round(ours, 4),
+        peer=None if peer is None else round(peer, 4),
+        ratio=round(ratio, 3),
+        holds=value <= figure.target if figure.at_most else value >= figure.target,
+        note=note,
+    )
+
+
+def unmeasured(key: str, note: str) -> None:
+    """Print a line that says why there is no figure."""
+    _print(FIGURES[key], ours=None, peer=None, ratio=None, holds=None, note=note)
+
+
+def _print(
+    figure: Figure,
+    *,
+    ours: float | None,
+    peer: float | None,
+    ratio: float | None,
+    holds: bool | None,
+    note: str | None,
+) -> None:
     line = {
-        "name": name,
-        "ours": round(ours, 4),
-        "peer": None if peer is None else round(peer, 4),
-        "ratio": round(ratio, 3),
-        "target": target,
+        "name": figure.key,
+        "ours": ours,
+        "peer": peer,
+        "ratio": ratio,
+        "target": figure.target,
         "holds": holds,
+        "what": figure.what,
     }
     print(json.dumps(line if note is None else {**line, "note": note}), flush=True)
-    return holds

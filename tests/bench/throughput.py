@@ -33,18 +33,11 @@ def ours() -> float:
             job = local_job(f"/srv/folder-{number}", task="nothing")
             producer.enqueue("pi-jobs", f"bench-{number}", job, scope_hash=f"{number:016x}")
         state = Path(home) / "state"
-        worker = product.start(state, url, concurrency=4, null=True)
-        product.until_started(worker)
-        begun = time.perf_counter()
-        assert worker.stdout is not None
-        done = 0
-        for line in worker.stdout:
-            done += '"job_completed"' in line
-            if done == JOBS:
-                break
-        _until(lambda: not client.exists(*client.keys("records:pending:*") or ["none"]))
-        took = time.perf_counter() - begun
-        product.end(worker)
+        with product.running(state, url, concurrency=4, null=True) as worker:
+            begun = time.perf_counter()
+            product.until_completed(worker, JOBS)
+            _until(lambda: not client.exists(*client.keys("records:pending:*") or ["none"]))
+            took = time.perf_counter() - begun
         assert len(list((state / "logs").glob("*.json"))) == JOBS
         return JOBS / took
 
@@ -97,8 +90,11 @@ def _until(holds: object, seconds: float = 120) -> None:
         time.sleep(0.01)
 
 
-def bench() -> None:
-    rounds = [(ours(), simple(), pool()) for _ in range(ROUNDS)]
-    mine, simples, pools = (statistics.median(column) for column in zip(*rounds, strict=True))
-    report("jobs per second against SimpleWorker", ours=mine, peer=simples, target=1.0, at_most=False)
-    report("jobs per second against a pool of 4 workers", ours=mine, peer=pools, target=2.0, at_most=False)
+PEERS = {"throughput-simple": simple, "throughput-pool": pool}
+
+
+def bench(keys: tuple[str, ...]) -> None:
+    rounds = [(ours(), *(PEERS[key]() for key in keys)) for _ in range(ROUNDS)]
+    mine, *peers = (statistics.median(column) for column in zip(*rounds, strict=True))
+    for key, peer in zip(keys, peers, strict=True):
+        report(key, ours=mine, peer=peer)

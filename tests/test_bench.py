@@ -1,0 +1,106 @@
+"""What `make bench` prints around its figures; the figures themselves are measured by it alone."""
+
+from __future__ import annotations
+
+import gc
+import json
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from tests.bench import __main__ as bench
+from tests.bench.report import FIGURES, report
+
+
+def _lines(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("key", "ours", "peer", "ratio", "holds"),
+    [
+        pytest.param("containers", 11.5, 10.0, 1.15, True, id="at most, just"),
+        pytest.param("containers", 11.6, 10.0, 1.16, False, id="at most, missed"),
+        pytest.param("throughput-pool", 20.0, 10.0, 2.0, True, id="at least, just"),
+        pytest.param("throughput-pool", 19.9, 10.0, 1.99, False, id="at least, missed"),
+        pytest.param("memory", 80.0, None, 0.8, True, id="to the target"),
+        pytest.param("memory", 101.0, None, 1.01, False, id="above the target"),
+    ],
+)
+def test_a_line_says_by_name_what_was_measured_and_whether_it_holds(capsys, key, ours, peer, ratio, holds):
+    report(key, ours=ours, peer=peer)
+
+    (line,) = _lines(capsys)
+    del line["what"]
+    assert line == {
+        "name": key,
+        "ours": ours,
+        "peer": peer,
+        "ratio": ratio,
+        "target": FIGURES[key].target,
+        "holds": holds,
+    }
+
+
+def test_every_line_belongs_to_one_benchmark():
+    assert sorted(key for keys in bench.BENCHES.values() for key in keys) == sorted(FIGURES)
+
+
+def test_without_an_engine_the_lines_that_need_one_have_no_figures_and_the_others_are_measured(
+    capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    measured = SimpleNamespace(bench=lambda keys: report(*keys, ours=1.0, peer=1.0))
+    monkeypatch.setattr(
+        bench,
+        "import_module",
+        lambda name: measured if name == "tests.bench.latency" else __import__(name, fromlist=["bench"]),
+    )
+
+    assert bench.main(["containers", "latency", "memory"]) == 0
+
+    # docker-py leaves the socket of a refused connection lying; found later it would fail the run.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+    lines = {line["name"]: (line["ours"], line["holds"], line.get("note")) for line in _lines(capsys)}
+    nothing = (None, None, "no container engine answers")
+    assert lines == {"containers": nothing, "latency": (1.0, True, None), "memory": nothing}
+
+
+def test_one_that_breaks_says_so_and_the_others_are_measured(capsys, monkeypatch):
+    def broken(keys):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(bench, "import_module", lambda name: SimpleNamespace(bench=broken))
+
+    assert bench.main(["throughput", "commands"]) == 1
+
+    lines = _lines(capsys)
+    assert [line["name"] for line in lines] == ["throughput-simple", "throughput-pool", "commands"]
+    assert {(line["holds"], line["note"]) for line in lines} == {(None, "it broke: RuntimeError('no')")}
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        pytest.param(["throughput"], [("throughput-simple", "throughput-pool")], id="both of a benchmark"),
+        pytest.param(["throughput-pool"], [("throughput-pool",)], id="one line"),
+        pytest.param([], list(bench.BENCHES.values()), id="everything"),
+    ],
+)
+def test_a_name_is_a_line_or_a_benchmark(monkeypatch, names, asked):
+    seen = []
+    monkeypatch.setattr(bench, "import_module", lambda name: SimpleNamespace(bench=seen.append))
+
+    assert bench.main(names) == 0
+    assert seen == asked
+
+
+def test_an_unknown_name_is_answered_with_those_there_are(capsys):
+    assert bench.main(["containers", "speed"]) == 2
+
+    said = capsys.readouterr().err
+    assert "no benchmark named speed" in said
+    assert all(key in said for key in FIGURES)
