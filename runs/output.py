@@ -80,6 +80,8 @@ class RawLog:
     def _work(self) -> None:
         # Nobody may wait for a log whose disk is full or whose folder is gone.
         with suppress(OSError):
+            # A fresh host's first job comes before its first record.
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self._path, flags, 0o600)
             try:

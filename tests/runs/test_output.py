@@ -63,6 +63,15 @@ def test_the_file_is_the_output_and_private(path):
     assert not log.truncated
 
 
+def test_the_first_log_of_a_fresh_host_makes_its_private_folder(tmp_path):
+    path = tmp_path / "logs" / "job.log"
+
+    log_of(Printer(b"one\n"), path).finish(b"one\n")
+
+    assert path.read_bytes() == b"one\n"
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_second_attempt_is_appended(path):
     path.write_bytes(b"first\n")
 
@@ -145,13 +154,14 @@ def test_a_reader_of_much_takes_a_small_share_of_the_processor(path):
     assert share < 0.3
 
 
-@pytest.mark.parametrize("where", ["a folder that is not there", "a link", "a full disk"])
+@pytest.mark.parametrize("where", ["a folder that is a file", "a link", "a full disk"])
 def test_a_file_that_cannot_be_written_is_no_error(tmp_path, where):
     target = {
-        "a folder that is not there": tmp_path / "none" / "job.log",
+        "a folder that is a file": tmp_path / "file" / "job.log",
         "a link": tmp_path / "link",
         "a full disk": Path("/dev/full"),
     }[where]
+    (tmp_path / "file").touch()
     if where == "a link":
         (tmp_path / "elsewhere").write_bytes(b"untouched")
         target.symlink_to(tmp_path / "elsewhere")
