@@ -42,8 +42,14 @@ class EventLog:
     def _render(self, line: dict[str, Any]) -> str:
         if not self._plain:
             return json.dumps(line, default=str, separators=(",", ":"))
-        rest = " ".join(f"{key}={value}" for key, value in line.items() if key != "event")
+        rest = " ".join(f"{key}={_printable(value)}" for key, value in line.items() if key != "event")
         return f"{line['event']} {rest}".rstrip()
+
+
+def _printable(value: object) -> str:
+    """Write a value so that it stays on its line and steers no terminal."""
+    text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 _current = EventLog()
