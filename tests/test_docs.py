@@ -110,5 +110,12 @@ def test_an_event_is_documented_with_its_fields(name):
     assert fields == logged()[name]
 
 
+def test_every_test_that_the_tests_page_names_is_there():
+    named = re.findall(r"`([\w/.]+\.py)`", (ROOT / "tests" / "README.md").read_text())
+
+    assert len(named) > 20
+    assert [name for name in named if not any((ROOT / root / name).is_file() for root in ("", "tests"))] == []
+
+
 def test_every_reason_is_explained_and_nothing_else():
     assert set(documented("Reasons")) == {reason.value for reason in set(Reason) - LATER}
