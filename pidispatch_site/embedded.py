@@ -27,7 +27,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from pidispatch_site.errors import ConfigurationError, OperationalError
-from pidispatch_site.places import StateDirectory, make_private
+from pidispatch_site.places import StateDirectory, make_private, private_file
 
 # The kernel's limit on a socket's path, without the final zero.
 LONGEST_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
@@ -187,7 +187,7 @@ def _spawn(state: StateDirectory, lock: int, deadline: float) -> None:
 
     What an earlier one left behind is stale, as the lock tells. `OperationalError` when the server ends.
     """
-    with _log(state).open("ab") as log:
+    with private_file(_log(state)).open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - the packaged binary and our own options
             [str(_binary()), *_arguments(state)],
             stdin=subprocess.DEVNULL,

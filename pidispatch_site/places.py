@@ -53,6 +53,11 @@ class StateDirectory:
         return self.path / "valkey"
 
 
+def keep_files_private() -> None:
+    """Have every file that this process makes from now on be its owner's alone; what must not be says so."""
+    os.umask(_OTHERS)
+
+
 def make_private(path: Path) -> None:
     """Make a directory that only its owner can enter, and its parents; `OperationalError` if that cannot be.
 
@@ -73,6 +78,16 @@ def make_private(path: Path) -> None:
             f"The directory {path} cannot be made private: {exc.strerror}. "
             "Give PI_STATE_DIR a directory that this user owns.",
         ) from exc
+
+
+def private_file(path: Path) -> Path:
+    """Make the file, empty and its owner's alone, if it is not there; `OSError` when that cannot be.
+
+    One that is there is not even opened: closing it again would drop this process's locks on it.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    return path
 
 
 def made_once(path: Path, make: Callable[[], str]) -> str:

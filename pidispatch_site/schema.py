@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from pidispatch_site.errors import OperationalError
-from pidispatch_site.places import StateDirectory
+from pidispatch_site.places import StateDirectory, private_file
 
 
 def is_current() -> bool:
@@ -29,7 +29,7 @@ def migrate_if_needed(state: StateDirectory) -> bool:
     """
     if is_current():
         return False
-    with (state.made().path / "migrate.lock").open("w") as lock:
+    with private_file(state.made().path / "migrate.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_current():
             return False

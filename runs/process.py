@@ -225,6 +225,8 @@ class ProcessBackend:
                 cwd=folders.get("PI_DISPATCH_WORKSPACE", "/"),
                 env={"PATH": _PATH, **passed, **folders},
                 start_new_session=True,
+                # As in a container: what it makes in the workspace is not as private as our own files.
+                umask=0o022,
             )
 
     def _wait(self, stored: Stored, child: _Child) -> None:

@@ -6,13 +6,14 @@ It makes the private directory of a new database file, without which the first c
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from django.db.backends.sqlite3 import base
 
 from pidispatch_site.errors import ConfigurationError
-from pidispatch_site.places import make_private
+from pidispatch_site.places import make_private, private_file
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -26,4 +27,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         path = Path(str(conn_params["database"]))
         if path.is_absolute() and not path.parent.exists():
             make_private(path.parent)
+        if path.is_absolute():
+            # SQLite gives the files beside it the same mode.
+            with suppress(OSError):
+                private_file(path)
         return super().get_new_connection(conn_params)

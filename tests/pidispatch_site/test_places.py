@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -102,3 +105,38 @@ def test_what_cannot_be_kept_is_said(tmp_path, obstacle):
 
     with pytest.raises(OperationalError, match="cannot be kept"):
         places.made_once(path, lambda: "x")
+
+
+def test_a_file_is_made_private_whatever_the_mask_and_one_that_is_there_is_left_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        made = places.private_file(tmp_path / "new")
+    finally:
+        os.umask(before)
+    (tmp_path / "old").write_text("x")
+    (tmp_path / "old").chmod(0o640)
+
+    places.private_file(tmp_path / "old")
+
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert ((tmp_path / "old").stat().st_mode & 0o777, (tmp_path / "old").read_text()) == (0o640, "x")
+
+
+def test_a_file_that_is_there_keeps_the_locks_that_this_process_has_on_it(tmp_path):
+    """Closing any descriptor of a file drops the process's POSIX locks, which SQLite relies on."""
+    path = tmp_path / "locked"
+    with path.open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+
+        places.private_file(path)
+
+        other = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)",
+                str(path),
+            ],
+            capture_output=True,
+        )
+    assert other.returncode != 0

@@ -35,7 +35,9 @@ def every_shape(count):
 
 @pytest.fixture
 def files(tmp_path, settings, db) -> RecordFiles:
-    settings.PIDISPATCH = SimpleNamespace(logs_dir=tmp_path / "logs", capture_job_logs=True)
+    settings.PIDISPATCH = SimpleNamespace(
+        logs_dir=tmp_path / "logs", capture_job_logs=True, state_dir=tmp_path / "state"
+    )
     return RecordFiles(tmp_path / "logs")
 
 
@@ -97,12 +99,12 @@ def test_damaged_files_are_named_counted_and_end_in_1_while_the_others_are_read(
     assert "canary" not in err
 
 
-def test_a_missing_logs_directory_and_a_missing_table_are_explained(files):
+def test_a_missing_logs_directory_and_a_broken_table_are_explained(files):
     assert "cannot be read: No such file or directory. [1]" in rebuild()[1]
 
     files.write([_entry(a_record(0))])
     with table_renamed():
-        assert "manage.py migrate" in rebuild()[1]
+        assert "refused after 0 records: no such table" in rebuild()[1]
 
 
 def _entry(record):

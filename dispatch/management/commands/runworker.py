@@ -21,6 +21,7 @@ from pidispatch_site import clients, conf, log, schema
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.known_names import BOUNDS_TO_COME
+from pidispatch_site.places import keep_files_private
 from runs.backends import make_backend
 from runs.workspace.jobuser import Account
 
@@ -37,6 +38,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         config = _configuration()
+        keep_files_private()
         # Before the backend, which says something and keeps files in there.
         _open_log(config)
         StateDirectory(config.state_dir).made()

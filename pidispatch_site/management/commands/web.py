@@ -12,7 +12,7 @@ from django.db import connections
 
 from pidispatch_site import schema, webserver
 from pidispatch_site.errors import ConfigurationError
-from pidispatch_site.places import StateDirectory
+from pidispatch_site.places import StateDirectory, keep_files_private
 
 
 class Command(BaseCommand):
@@ -35,6 +35,7 @@ class Command(BaseCommand):
                 "Keep 127.0.0.1 and put a proxy with TLS in front of it, or add --open-to-network; either "
                 "way PI_WEB_ORIGINS must name the address that browsers use.",
             )
+        keep_files_private()
         state = StateDirectory(settings.PIDISPATCH.state_dir)
         with webserver.listen(host, port) as listener:
             schema.migrate_if_needed(state)

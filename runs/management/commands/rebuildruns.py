@@ -11,7 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
+from pidispatch_site import schema
 from pidispatch_site.errors import OperationalError
+from pidispatch_site.places import StateDirectory
 from runs import rows
 from runs.files import UNREADABLE, RecordFiles
 from runs.record import Record
@@ -26,6 +28,7 @@ class Command(BaseCommand):
         folder = Path(settings.PIDISPATCH.logs_dir)
         read = written = 0
         self._damaged = 0
+        schema.migrate_if_needed(StateDirectory(settings.PIDISPATCH.state_dir))
         try:
             for records in _batches(self._records(folder)):
                 written += rows.restore(records)
@@ -36,7 +39,7 @@ class Command(BaseCommand):
             ) from error
         except DatabaseError as error:
             raise OperationalError(
-                f"The database refused after {read} records: {error}. Is it migrated (manage.py migrate)?"
+                f"The database refused after {read} records: {error}. Repeating does no harm."
             ) from error
         self.stdout.write(f"{read} records read, {written} rows written, {read - written} already newer.")
         self._complain(folder)
