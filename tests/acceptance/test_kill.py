@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 
 import pytest
 
+from dispatch.worker.timings import WorkerTimings
 from tests.harness.fleet import Fleet
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs, StopAt
@@ -46,16 +48,32 @@ def test_no_container_of_a_killed_worker_meets_another_job_in_its_folder(contain
     assert evidence.lives
 
 
-def test_a_job_in_the_hand_of_a_killed_worker_runs_when_it_is_back(fleet):
+@pytest.mark.docker
+def test_what_a_killed_worker_left_running_is_gone_before_its_folder_is_used_again(contained):
+    worker = contained.worker(concurrency=1)
+    folder = contained.folder("folder", delay="20")
+    contained.enqueue(folder)
+    worker.start(Knobs())
+    until(contained.ground.spans, seconds=15, what="the job runs")
+    worker.kill()
+    contained.ground.order("folder", {"delay": "0"})
+    contained.enqueue(folder)
+
+    # A slow removal: whoever did not wait for it would meet the old container.
+    worker.start(Knobs(delays={"before remove": 1}))
+    contained.until_over(seconds=15)
+
+    assert outcomes(contained.require_sound()) == {"completed": 1, "failed/stalled": 1}
+
+
+def test_a_job_in_the_hand_of_a_killed_worker_runs_as_soon_as_it_is_back(fleet):
     worker = fleet.worker()
     fleet.enqueue(fleet.folder("folder"))
+    knobs = Knobs(timings=WorkerTimings(), without_containers=True)
 
-    worker.start(
-        Knobs(without_containers=True, stop_at=StopAt(point="before begin")),
-        ready=False,
-    )
+    worker.start(replace(knobs, stop_at=StopAt(point="before begin")), ready=False)
     until(lambda: worker.returncode is not None, seconds=20, what="it dies")
-    worker.start(Knobs(without_containers=True))
+    worker.start(knobs)
     fleet.until_over(seconds=10)
 
     assert outcomes(fleet.require_sound()) == {"completed": 1}

@@ -48,7 +48,8 @@ class Knobs:
     """`delays`: seconds to wait at a point. `gates`: a file that a point waits for, see `Points`.
 
     `without_containers`: only queue, money and records are real (`tests.harness.null_runs`).
-    `memory_bytes`: what a container may have instead of production's 4 GiB.
+    `memory_bytes`: what a container may have instead of production's 4 GiB. `engine_seconds`: how long the
+    engine may take for what changes something, instead of a minute; questions may take a third of it.
     """
 
     timings: WorkerTimings = QUICK
@@ -57,6 +58,7 @@ class Knobs:
     stop_at: StopAt | None = None
     without_containers: bool = False
     memory_bytes: int | None = None
+    engine_seconds: float | None = None
 
     def to_json(self) -> str:
         """Write them for the worker's command line."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import django
 
+from tests.harness.knobs import Knobs, Points
+
 
 def main(argument: str) -> None:
-    from tests.harness.knobs import Knobs, Points
-
     knobs = Knobs.from_json(argument)
     django.setup()
     from django.conf import settings
@@ -22,8 +22,6 @@ def main(argument: str) -> None:
     from dispatch.management.commands.runworker import serve
     from dispatch.worker.build import Edges
     from pidispatch_site.errors import PidispatchError
-    from runs.backends import make_backend
-    from runs.engine import Engine
     from runs.workspace.jobuser import Account
     from tests.harness.null_runs import NullBackend, NullRuns, null_prepare
 
@@ -36,15 +34,26 @@ def main(argument: str) -> None:
     if knobs.without_containers:
         edges = Edges(backend=NullBackend(), runs=NullRuns(orders=True), prepare=null_prepare, **shared)
     else:
-        backend = make_backend(settings.PIDISPATCH)
-        if knobs.memory_bytes is not None:
-            backend = Engine(environment=os.environ, memory_bytes=knobs.memory_bytes)
-        edges = Edges(backend=PointedBackend(backend, points), **shared)
+        edges = Edges(backend=PointedBackend(_engine(knobs), points), **shared)
     try:
         serve(settings.PIDISPATCH, edges)
     except PidispatchError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
+
+
+def _engine(knobs: Knobs) -> Any:
+    from django.conf import settings
+
+    from runs.backends import make_backend
+    from runs.engine import Engine
+
+    changed: dict[str, Any] = {}
+    if knobs.memory_bytes is not None:
+        changed["memory_bytes"] = knobs.memory_bytes
+    if knobs.engine_seconds is not None:
+        changed |= {"slow_seconds": knobs.engine_seconds, "quick_seconds": knobs.engine_seconds / 3}
+    return Engine(environment=os.environ, **changed) if changed else make_backend(settings.PIDISPATCH)
 
 
 class PointedBackend:
