@@ -88,7 +88,9 @@ def test_a_job_that_passes_has_been_asked_everything_once(asked):
         pytest.param({"packages": True}, Refusal(Reason.NOT_AVAILABLE, "packages"), [], id="available"),
         pytest.param("engine", InfraFault, ["engine"], id="engine"),
         pytest.param("folder", "scope-busy", ["engine"], id="folder"),
-        pytest.param("image", Refusal(Reason.JOB_IMAGE_MISSING, "job:1"), ["engine", "image"], id="image"),
+        pytest.param(
+            "image", Refusal(Reason.JOB_IMAGE_MISSING, image="job:1"), ["engine", "image"], id="image"
+        ),
         pytest.param(
             {"image": "-v"},
             Refusal(Reason.CONFIG_REFUSED, "image-reference"),
