@@ -1,34 +1,17 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 
 import pytest
 
-from tests.harness.fleet import Fleet
+from hosts import keys as hosts_keys
+from hosts import switches
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs
-from tests.harness.worker_process import ROOT, until
-
-pytestmark = pytest.mark.docker
+from tests.harness.worker_process import until
 
 
-def _switch(fleet: Fleet, *words: str) -> str:
-    """Run a command of the switch with nothing right but the server's address."""
-    answer = subprocess.run(
-        [sys.executable, "manage.py", *words],
-        cwd=ROOT,
-        env={"VALKEY_URL": fleet.url, "PI_CONCURRENCY": "many", "PATH": "", "PI_ENV_FILE": "/nonexistent"},
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
-
-
+@pytest.mark.docker
 @pytest.mark.parametrize(
     ("workers", "concurrency"),
     [
@@ -48,7 +31,7 @@ def test_nothing_starts_while_paused_and_everything_after_that(contained, worker
         what="the workers wait for a job",
     )
 
-    _switch(fleet, "pause", "--reason", "acceptance")
+    switches.pause(fleet.client, (hosts_keys.FLEET,), by="acceptance", reason="")
     job_ids = [fleet.enqueue(folder) for folder in folders]
     # Longer than a blocked pop, a look at the switch and a sweep.
     time.sleep(1.5)
@@ -56,9 +39,11 @@ def test_nothing_starts_while_paused_and_everything_after_that(contained, worker
     paused = fleet.evidence()
     assert paused.lives == ()
     assert paused.counted == 0
-    assert '"paused": 10' in _switch(fleet, "status")
+    waiting = [one.decode() for one in fleet.client.lrange("rq:queue:pi-jobs", 0, -1)]
+    assert sorted(waiting) == job_ids
+    assert waiting == job_ids or workers > 1
 
-    _switch(fleet, "resume")
+    switches.resume_all(fleet.client)
     fleet.until_over(seconds=40)
 
     evidence = fleet.require_sound()
@@ -66,3 +51,23 @@ def test_nothing_starts_while_paused_and_everything_after_that(contained, worker
     if (workers, concurrency) == (1, 1):
         order = sorted(evidence.spans, key=lambda span: span.begin)
         assert [span.container for span in order] == [f"pi-job-{job_id}" for job_id in job_ids]
+
+
+def test_a_pause_right_before_the_container_holds_and_gives_the_money_back(fleet):
+    gate = fleet.home / "gate"
+    job_ids = [fleet.enqueue(fleet.folder(f"folder-{number}")) for number in range(2)]
+    worker = fleet.worker(concurrency=1)
+    worker.start(Knobs(without_containers=True, gates={"before begin": str(gate)}), ready=False)
+    until(gate.with_name("gate.reached").exists, seconds=20, what="the job is paid for")
+    assert fleet.evidence().counted == 1
+
+    switches.pause(fleet.client, (hosts_keys.FLEET,), by="acceptance", reason="")
+    gate.touch()
+    worker.until_said("job_given_back", jobId=job_ids[0], reason="switch")
+
+    paused = fleet.evidence()
+    assert (paused.counted, paused.spans) == (0, ())
+    assert [one.decode() for one in fleet.client.lrange("rq:queue:pi-jobs", 0, -1)] == job_ids
+    switches.resume_all(fleet.client)
+    fleet.until_over(seconds=10)
+    assert outcomes(fleet.require_sound()) == {"completed": 2}

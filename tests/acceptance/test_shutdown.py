@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from tests.harness.fleet import Fleet
 from tests.harness.judge import outcomes
-from tests.harness.knobs import Knobs
+from tests.harness.knobs import QUICK, Knobs
 from tests.harness.worker_process import until
 
 
@@ -57,3 +59,35 @@ def test_a_job_that_has_not_begun_goes_back_to_the_front_at_a_shutdown(fleet):
     worker.start(Knobs(without_containers=True))
     fleet.until_over(seconds=10)
     assert outcomes(fleet.require_sound()) == {"completed": 3}
+
+
+def test_a_shutdown_without_valkey_ends_in_time_and_the_job_is_settled_later(server):
+    server.start()
+    with Fleet(server.url) as fleet:
+        worker = fleet.worker()
+        # Production waits for twelve seconds.
+        worker.start(Knobs(timings=replace(QUICK, shutdown_patience=3), without_containers=True))
+        job_id = fleet.enqueue(fleet.folder("folder", delay="60"))
+        fleet.until_status(job_id, "started")
+        server.kill()
+        worker.until_said("valkey_unreachable")
+
+        began = time.monotonic()
+        assert worker.terminate(seconds=30) == 0
+        assert time.monotonic() - began < 3 + 5
+        assert worker.complaint() == ""
+
+        server.start()
+        worker.start(Knobs(without_containers=True))
+        fleet.until_over(seconds=10)
+        assert outcomes(fleet.require_sound()) == {"failed/stalled": 1}
+
+
+def test_a_worker_that_waits_for_valkey_can_be_asked_to_stop(server):
+    with Fleet(server.url) as fleet:
+        worker = fleet.worker()
+        worker.start(Knobs(without_containers=True), ready=False)
+        worker.until_said("valkey_unreachable")
+
+        assert worker.terminate(seconds=5) == 0
+        assert worker.complaint() == ""
