@@ -295,7 +295,9 @@ def test_the_raw_log_holds_what_the_job_printed(runner, jobs):
 
 
 def test_a_raw_log_that_cannot_be_written_costs_no_result(runner, jobs):
-    result = runner.run(jobs.spec(), abort=Abort(), raw_log=jobs.folder / "none" / "raw.log")
+    (jobs.folder / "file").touch()
+
+    result = runner.run(jobs.spec(), abort=Abort(), raw_log=jobs.folder / "file" / "raw.log")
 
     assert (result.exit_code, result.gone, result.log_truncated) == (0, True, True)
 
