@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from dispatch.demo.interrupts import interrupts
 from pidispatch_site.errors import OperationalError
 from runs.workspace.jobuser import IMAGE_USER
 
@@ -39,13 +40,15 @@ def read_diff(path: Path, environment: Mapping[str, str]) -> str:
 
 
 def _git(path: Path, environment: Mapping[str, str], *words: str) -> str:
-    done = subprocess.run(  # noqa: S603 - fixed words on our own repository
-        ["git", *_WHO, *words],  # noqa: S607 - the git of the PATH, as for jobs
-        cwd=path,
-        env={**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
-        capture_output=True,
-        text=True,
-    )
+    # Short, and else an interrupt could leave one behind that writes into a folder which is being removed.
+    with interrupts.held():
+        done = subprocess.run(  # noqa: S603 - fixed words on our own repository
+            ["git", *_WHO, *words],  # noqa: S607 - the git of the PATH, as for jobs
+            cwd=path,
+            env={**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+            capture_output=True,
+            text=True,
+        )
     if done.returncode != 0:
         raise OperationalError(f"git {words[0]} failed in the sample repository: {done.stderr.strip()}")
     return done.stdout

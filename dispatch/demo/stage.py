@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
+from dispatch.demo.interrupts import interrupts
 from hosts.identity import host_id
 from pidispatch_site import conf, embedded
 from pidispatch_site.errors import OperationalError
@@ -30,7 +31,6 @@ _PASSED = (
     *("PATH", "HOME", "LANG", "LC_ALL", "VIRTUAL_ENV"),
     *("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"),
 )
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +81,27 @@ class Stage:
 
         In a session of its own: an interrupt at the terminal is for the demo, which ends what it started.
         """
-        return subprocess.run(  # noqa: S603
-            self.command(*words), env=dict(self.environment), cwd=self.folder, start_new_session=True
-        ).returncode
+        process = self._start(words)
+        code = process.wait()
+        self.started.remove(process)
+        return code
 
     def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         """Start a command that stays; what it prints goes to `<name>.log`."""
         with self.log(name).open("ab") as output:
+            return self._start(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+
+    def _start(self, words: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own and know of it, in one step."""
+        with interrupts.held():
             process = subprocess.Popen(  # noqa: S603
                 self.command(*words),
                 env=dict(self.environment),
                 cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
                 start_new_session=True,
+                **streams,
             )
-        self.started.append(process)
+            self.started.append(process)
         return process
 
     def log(self, name: str) -> Path:
@@ -135,31 +139,11 @@ def set_up(
         _furnish(stage)
         yield stage
     finally:
-        _be_undisturbed()
+        interrupts.disregard()
         if not is_kept(folder):
             for process in reversed(stage.started):
                 _end(process)
             tear_down(stage, warn=warn)
-
-
-def be_interruptible() -> None:
-    """Have a request to end and a closed terminal interrupt like Ctrl-C does, so that each cleans up."""
-    for number in _ENDING:
-        # What is ignored from the start stays so: `nohup` and shells in the background ask for it that way.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    _be_undisturbed()
-    raise KeyboardInterrupt
-
-
-def _be_undisturbed() -> None:
-    """Heed no further signal: what follows is the clean-up, which is bounded."""
-    for number in _ENDING:
-        signal.signal(number, signal.SIG_IGN)
 
 
 def is_kept(folder: Path) -> bool:
@@ -181,7 +165,10 @@ def tear_down(stage: Stage, *, warn: Callable[[str], object]) -> None:
 
 
 def _stop_valkey(stage: Stage) -> None:
-    embedded.stop(StateDirectory(stage.state))
+    state = StateDirectory(stage.state)
+    # One that is just starting cannot be told to stop before it answers.
+    if embedded.find(state, timeout_seconds=_BOOT_SECONDS):
+        embedded.stop(state)
 
 
 def _reap(stage: Stage) -> None:

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
 from dispatch.demo import kept, sample, stage
+from dispatch.demo.interrupts import interrupts
 from dispatch.demo.telling import REAL_PROVIDER, Teller, told_record
 from pidispatch_site import log
 from pidispatch_site.errors import OperationalError
@@ -39,7 +40,7 @@ class Command(BaseCommand):
         if options["end"]:
             self.stdout.write(kept.end(options["end"]))
             return
-        stage.be_interruptible()
+        interrupts.listen()
         teller = Teller(self._write, strong=self.style.MIGRATE_HEADING)
         try:
             self._demonstrate(teller, keep=options["keep"])
@@ -111,6 +112,7 @@ def _keep(here: stage.Stage, teller: Teller) -> None:
     here.until_logged("web", "/admin/", web)
     address = kept.web_address(here)
     link = here.call("loginlink", "--base-url", address).strip()
+    interrupts.disregard()
     kept.remember(here)
     teller.say(f"{link}\n(logs you in once, within ten minutes; afterwards {address}/admin/)")
     manage = f"PI_ENV_FILE={here.variables} {' '.join(here.command())}"
