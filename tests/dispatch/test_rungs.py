@@ -58,7 +58,10 @@ def test_what_was_held_is_released_in_reverse_order_when_the_attempt_ends():
 )
 def test_every_way_off_the_ladder_releases_what_was_held(ending):
     released: list[str] = []
-    rungs = (Taking(name="folder", take=lambda _: Held(lambda: released.append("folder"))), Taking(name="x", take=ending))
+    rungs = (
+        Taking(name="folder", take=lambda _: Held(lambda: released.append("folder"))),
+        Taking(name="x", take=ending),
+    )
 
     try:
         with ExitStack() as held:
