@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -34,6 +35,12 @@ def absent(what: str) -> NoReturn:
     if CI:
         pytest.fail(f"{what} (CI must have it)")
     pytest.skip(what)
+
+
+def pytest_configure() -> None:
+    """Let children hear SIGINT: a run in the background of a script inherits that it is ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def skips_of(config: pytest.Config) -> Counter[str]:
