@@ -65,6 +65,15 @@ class Browser:
         (found,) = self._find(selector)
         self._call("POST", f"/element/{found}/click", {})
 
+    def follow(self, selector: str) -> None:
+        """Click on what leads to another page, and wait until that page is there."""
+        self.run("window.isTheOldPage = true")
+        self.click(selector)
+        deadline = time.monotonic() + 20
+        while not self._is_a_new_page():
+            assert time.monotonic() < deadline, f"{selector} led to no other page"
+            time.sleep(0.02)
+
     def type(self, selector: str, text: str) -> None:
         (found,) = self._find(selector)
         self._call("POST", f"/element/{found}/value", {"text": text})
@@ -78,6 +87,12 @@ class Browser:
 
     def close(self) -> None:
         self._call("DELETE", "")
+
+    def _is_a_new_page(self) -> bool:
+        try:
+            return bool(self.run("return !window.isTheOldPage && document.readyState === 'complete'"))
+        except AssertionError:
+            return False  # between the two there is no page to ask
 
     def _find(self, selector: str) -> list[str]:
         found = self._call("POST", "/elements", {"using": "css selector", "value": selector})

@@ -84,19 +84,19 @@ def test_the_list_is_filtered_and_paged_and_a_run_is_opened(history, page, live_
     assert len(page.texts(IDS)) == 50
     page.screenshot(pictures / f"runs-list-{page.theme}.png")
 
-    page.click("a[rel=next]")
+    page.follow("a[rel=next]")
     assert len(page.texts(IDS)) == 15
-    page.click("a[rel=prev]")
+    page.follow("a[rel=prev]")
     assert len(page.texts(IDS)) == 50
 
     page.click("select[name=outcome] option[value=failed]")
-    page.click(".runs-filter button")
+    page.follow(".runs-filter button")
     assert len(page.texts(IDS)) == 2
     page.type("input[name=q]", "gh-72d3")
-    page.click(".runs-filter button")
+    page.follow(".runs-filter button")
     assert page.texts(IDS) == ["gh-72d3162e-cc78-11e3-81ab-4c9367dc0958"]
 
-    page.click(IDS)
+    page.follow(IDS)
     assert "Its worker vanished while it ran" in page.texts(".run-verdict")[0]
 
     page.open(f"{live_server.url}/admin/runs/run/{CHAINED}/")
