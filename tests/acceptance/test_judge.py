@@ -75,6 +75,15 @@ def test_a_stalled_job_without_a_container_is_sound():
     assert judge(replace(SOUND, jobs=(job,), spans=(), lives=())) == []
 
 
+def test_another_host_may_know_of_an_earlier_attempt_only():
+    earlier = {**RECORD, "outcome": "failed", "final": False}
+    record = {**RECORD, "attempt": 1}
+    job = replace(JOB, files=(earlier, record), rows=(record, earlier), grants=frozenset({0, 1}))
+
+    assert judge(replace(SOUND, jobs=(job,), hosts=2, counted=2, granted=2)) == []
+    assert judge(replace(SOUND, jobs=(job,), hosts=1, counted=2, granted=2)) != []
+
+
 @pytest.mark.parametrize(
     ("rule", "evidence"),
     [

@@ -128,9 +128,9 @@ class Fleet:
             return
 
     def record(self, job_id: str) -> Mapping[str, Any]:
-        """The one record file of a job."""
+        """The final record file of a job."""
         (job,) = self._jobs([job_id])
-        (record,) = job.files
+        (record,) = (record for record in job.files if record["final"])
         return record
 
     def hash_of(self, job_id: str) -> Mapping[bytes, bytes]:
