@@ -49,3 +49,24 @@ def test_a_worker_that_was_frozen_before_a_start_neither_starts_the_job_nor_take
     evidence = fleet.require_sound()
     assert outcomes(evidence) == {"completed": 1}
     assert (fleet.record(job_id)["host"], evidence.counted) == ("beta", 1)
+
+
+def test_a_job_that_was_handed_to_a_frozen_worker_runs_once_on_another_host(fleet):
+    alpha, beta = fleet.worker("alpha"), fleet.worker("beta")
+    folder = fleet.folder("folder")
+    alpha.start(replace(KNOBS, timings=replace(HASTY, pop_block=10)))
+    until(
+        lambda: fleet.client.info("clients")["blocked_clients"] == 1,
+        seconds=10,
+        what="alpha waits for a job",
+    )
+    alpha.freeze()
+    job_id = fleet.enqueue(folder)
+    (taken,) = fleet.client.scan_iter(f"pi-jobs:taken:{alpha.host_id}-*")
+    assert fleet.client.lrange(taken, 0, -1) == [job_id.encode()]
+    beta.start(KNOBS)
+    alpha.kill()
+    fleet.until_over(seconds=15)
+
+    assert outcomes(fleet.require_sound()) == {"completed": 1}
+    assert fleet.record(job_id)["host"] == "beta"
