@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -99,9 +100,13 @@ class Console:
             stderr=subprocess.PIPE,
             start_new_session=True,
         ) as process:
+            # What hangs ends, so that the test that reads from it fails.
+            watchdog = threading.Timer(60, process.kill)
+            watchdog.start()
             try:
                 yield process
             finally:
+                watchdog.cancel()
                 process.kill()
 
 

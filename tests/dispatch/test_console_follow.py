@@ -18,6 +18,7 @@ from runs.outcome import Outcome, Reason
 from tests.dispatch.consolekit import own_server
 from tests.dispatch.queuekit import QUEUE, Host, age_beat
 from tests.harness.records import a_record
+from tests.harness.worker_process import until
 
 JOB_ID = "local-1"
 QUICK = Patience(look=0.01, why=0.05, record=0.3, valkey=0.5)
@@ -79,6 +80,8 @@ def test_each_change_is_one_line_with_the_time_passed(watch, host):
     watched.until("queued")
     claimed = host.start()
     watched.until("running on there")
+    looks = looks_so_far(host)
+    until(lambda: looks_so_far(host) > looks + 5, seconds=5, what="some more looks")
     host.end(claimed)
 
     watched.ending()
@@ -89,6 +92,10 @@ def test_each_change_is_one_line_with_the_time_passed(watch, host):
         "completed",
     ]
     assert all(re.match(r"^ {2,6}\d+\.\d s  ", line) for line in watched.lines)
+
+
+def looks_so_far(host):
+    return host.client.info("commandstats").get("cmdstat_hmget", {}).get("calls", 0)
 
 
 def test_the_record_of_this_host_tells_how_it_ended(watch, host, tmp_path):
