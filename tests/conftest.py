@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import os
@@ -11,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,19 +157,23 @@ def events() -> Iterator[Callable[[], list[dict[str, object]]]]:
 def engine() -> Iterator[object]:
     """A docker-py client of a real engine."""
     import docker
-    import requests
 
+    from runs.engine import Engine
+    from runs.protocols import EngineSilentError
+
+    # Asked by our own edge first: docker-py leaves the socket of a refused connection lying, which, found later,
+    # would fail the run.
+    edge = Engine(environment=dict(os.environ))
     try:
-        client = docker.DockerClient.from_env(version="auto", timeout=20)
-        client.ping()
-    except (docker.errors.DockerException, requests.RequestException):
-        client = None
-    if client is None:
-        # docker-py leaves the socket of a refused connection lying; found later it would fail the run.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
+        edge.ping()
+        answers = True
+    except EngineSilentError:
+        answers = False
+    finally:
+        edge.close()
+    if not answers:
         absent("no container engine answers")
+    client = docker.DockerClient.from_env(version="auto", timeout=20)
     yield client
     client.close()
 
