@@ -161,8 +161,8 @@ def engine() -> Iterator[object]:
     from runs.engine import Engine
     from runs.protocols import EngineSilentError
 
-    # Asked by our own edge first: docker-py leaves the socket of a refused connection lying, which, found later,
-    # would fail the run.
+    # Asked by our own edge first: docker-py leaves the socket of a refused connection lying, and that,
+    # found later, would fail the run.
     edge = Engine(environment=dict(os.environ))
     try:
         edge.ping()
