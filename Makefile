@@ -16,7 +16,7 @@ help: ## What each target does
 $(VENV)/.ready: requirements.txt constraints.txt
 	@if [ -z "$(PYTHON)" ]; then echo "make: no Python of 3.11 or newer was found; install one or set PYTHON=/path/to/python"; exit 2; fi
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make virtual environments; install its venv package (Debian: apt-get install python3-venv)"; exit 2; }
-	@echo "Making the virtual environment in $(VENV) and installing what the product needs …"
+	@echo "Making the virtual environment in $(VENV) and installing what the product needs (once, about a minute) …"
 	@"$(PYTHON)" -m venv "$(VENV)"
 	@"$(PY)" -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
 	@touch "$@"
