@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+import redis
 
 from hosts import keys, switches
 
@@ -218,3 +220,30 @@ def test_pauses_and_resumes_at_once_leave_all_queues_alike(valkey, valkey_url):
     watcher.join()
 
     assert seen == {False}
+
+
+def test_a_full_server_can_be_paused_and_resumed(valkey, full_server):
+    with full_server():
+        switches.pause(valkey, ["pi-jobs"], by="op", reason="full")
+        assert switches.read(valkey, ["pi-jobs"]).all_paused
+
+        switches.pause(valkey, [keys.FLEET], by="op", reason="full")
+        switches.resume_all(valkey)
+        assert not switches.read(valkey, ["pi-jobs"]).paused_queues
+
+
+@pytest.fixture
+def full_server(valkey):
+    """A way to make the server refuse whatever needs memory for as long as a block lasts."""
+
+    @contextmanager
+    def full():
+        valkey.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(redis.exceptions.OutOfMemoryError):
+                valkey.set("anything", "x")
+            yield
+        finally:
+            valkey.config_set("maxmemory", 0)
+
+    return full
