@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from tests.harness.fleet import Fleet
@@ -28,9 +29,15 @@ def run(*, short: bool) -> dict[str, object]:
         places = [
             fleet.folder(f"folder-{number}", delay=f"{0.5 + number / 10:.1f}") for number in range(folders)
         ]
-        for number in range(jobs):
-            fleet.enqueue(places[number % folders])
-        faults = _afflict(fleet, server, pause_between=2 if short else 6)
+        # In portions, one before each affliction: however fast the machine is, each meets running jobs.
+        portions = [range(jobs)[number :: len(AFFLICTIONS)] for number in range(len(AFFLICTIONS))]
+        faults = []
+        for afflict, portion in zip(AFFLICTIONS, portions, strict=True):
+            for number in portion:
+                fleet.enqueue(places[number % folders])
+            until(lambda: _some_run(fleet), seconds=30, what="jobs run")
+            afflict(server)
+            faults.append(afflict.__name__.strip("_"))
         fleet.until_over(seconds=600)
         evidence = fleet.require_sound()
         ended = outcomes(evidence)
@@ -44,22 +51,6 @@ def run(*, short: bool) -> dict[str, object]:
             "putBacks": len(fleet.events("job_put_back")),
             "outagesTold": len(fleet.events("valkey_unreachable")),
         }
-
-
-def _afflict(fleet: Fleet, server: ValkeyServer, *, pause_between: float) -> list[str]:
-    """Do one thing after another to the server, each while jobs run; name them."""
-    done = []
-    afflictions = (
-        *(_restart, _kill_for_8_s, _pause_for_5_s, _freeze_for_5_s),
-        *(_cut_every_connection, _forget_scripts, _full_for_5_s),
-    )
-    for afflict in afflictions:
-        time.sleep(pause_between)
-        until(lambda: _some_run(fleet), seconds=30, what="jobs run")
-        afflict(server)
-        done.append(afflict.__name__.strip("_"))
-    assert fleet.how_many_are_over() < len(fleet.job_ids), "all was done before the last of it"
-    return done
 
 
 def _some_run(fleet: Fleet) -> bool:
@@ -110,3 +101,9 @@ def _full_for_5_s(server: ValkeyServer) -> None:
     time.sleep(5)
     client.config_set("maxmemory", "0")
     client.close()
+
+
+AFFLICTIONS: tuple[Callable[[ValkeyServer], None], ...] = (
+    *(_restart, _kill_for_8_s, _pause_for_5_s, _freeze_for_5_s),
+    *(_cut_every_connection, _forget_scripts, _full_for_5_s),
+)
