@@ -16,6 +16,17 @@ from runs.result import RunResult
 #: Labels that the runner may choose within exit code 2; any other word stays `runner-policy`.
 POLICY_LABELS: Mapping[str, Reason] = {Reason.DEADLINE.value: Reason.DEADLINE}
 
+#: The runner's own words for how it ended (image/README.md). Only these are told to the operator: the line
+#: is written by untrusted code, and anything else in it may be anything.
+RUNNER_WORDS = frozenset(
+    {
+        *("provider-error", "no-result", "command-failed", "unknown-stop", "runner-fault", "turn-budget"),
+        *("token-budget", "deadline", "terminated", "aborted", "provider-auth-refused", "config"),
+        *("model-unknown", "provider-unconfigured", "command-unregistered", "home-unwritable"),
+        *("mount-unreadable", "guardrails-missing", "persona-unreadable", "truncated"),
+    }
+)
+
 #: Who stopped it, matched exactly; anybody else is the worker itself (its limit, its shutdown).
 _STOPPED_BY: Mapping[str, Reason] = {
     Reason.OPERATOR_CANCEL.value: Reason.OPERATOR_CANCEL,

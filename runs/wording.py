@@ -40,7 +40,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SOFT_HOLD: "The last starts before the cap are held back.",
     Reason.SCOPE_CAP: "The cap of this repository or folder was reached.",
     Reason.WORKER_ABORT: "The worker stopped it: at its time limit, or because the worker itself stopped.",
-    Reason.RUNNER_POLICY: "The agent's runner ended it: a turn or token budget, or a setting it refuses.",
+    Reason.RUNNER_POLICY: "The runner ended it: a budget, or a refused credential, model or command.",
     Reason.DEADLINE: "It reached its deadline and ended itself.",
     Reason.OPERATOR_CANCEL: "An operator cancelled it.",
     Reason.OPERATOR_STOP: "An operator stopped all running jobs.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dispatch.console.follow import Ending
 from runs import wording
-from runs.outcome import Reason
+from runs.outcome import Outcome, Reason
 from runs.provider import advice
 
 
@@ -29,4 +29,9 @@ def _remedy(ending: Ending, image: str) -> str | None:
             f"Image {image!r} is not on this host, and no job pulls one: `make image` builds pi-job:latest;"
             " to use another, name it with --image or PI_JOB_IMAGE."
         )
+    if ending.reason in {None, Reason.RUNNER_POLICY} and ending.outcome is not Outcome.COMPLETED:
+        return (
+            f"{wording.reason_sentence(ending.reason)} The worker's line container_exit has the runner's word"
+            f" for it; with PI_CAPTURE_JOB_LOGS=1, `manage.py logs {record.job_id}` shows what it printed."
+        ).strip()
     return None

@@ -14,7 +14,7 @@ from dispatch.worker.patience import patiently
 from pidispatch_site import log
 from runs import exitline
 from runs.container import ContainerSpec, build_spec
-from runs.exits import classify, ran_out_of_memory
+from runs.exits import RUNNER_WORDS, classify, ran_out_of_memory
 from runs.outcome import Verdict
 from runs.recording import Ran
 from runs.request import RunRequest
@@ -108,6 +108,7 @@ def _run(context: Context, spec: ContainerSpec, raw_log: Path | None) -> Ended:
         # Said only when they are so.
         oomKilled=ran_out_of_memory(result) or None,
         logTruncated=result.log_truncated or None,
+        said=said.reason if said.reason in RUNNER_WORDS else None,
     )
     return Ended(
         verdict=classify(result, said),

@@ -208,7 +208,7 @@ def test_the_page_of_a_run_shows_every_field(viewer):
 
     words = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", shown))
     for expected in (
-        *("chain/ä 1", "Policy", "runner-policy", "The agent's runner ended it", "2 (refused by the runner)"),
+        *("chain/ä 1", "Policy", "runner-policy", "The runner ended it", "2 (refused by the runner)"),
         *("local-parent", "2 of 3", "entry 7 of the triggers file", "label", "too-large", "1,234,567 bytes"),
         *("anthropic / claude-sonnet-x", "build-1", "local:site", "audit", "5f2b1c0a9d3e4f67", "sha256:abab"),
         *("2026-01-05 11:56:00", "2026-01-05 11:57:00", "2026-01-05 12:00:00", "after waiting 1 min 0 s"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from runs.abort import AbortReason
 from runs.exitline import NOTHING, ExitLine
-from runs.exits import classify, ran_out_of_memory
+from runs.exits import RUNNER_WORDS, classify, ran_out_of_memory
 from runs.outcome import Outcome, Reason, Verdict
 from runs.result import RunResult
 
@@ -124,3 +125,13 @@ def test_nothing_that_a_job_prints_changes_retry_refund_or_outcome(code, abort, 
 )
 def test_out_of_memory_is_told_only_when_the_job_itself_was_killed(code, oom_killed, told):
     assert ran_out_of_memory(result(exit_code=code, oom_killed=oom_killed)) is told
+
+
+def test_every_word_that_the_runner_can_end_with_is_known():
+    """Told to the operator are these and no others: what the line says otherwise was written by anybody."""
+    source = Path(__file__).parents[2] / "image" / "runner" / "src"
+    text = "\n".join(path.read_text() for path in source.glob("*.mjs"))
+
+    missing = {word for word in RUNNER_WORDS if f'"{word}"' not in text and f"'{word}'" not in text}
+
+    assert missing == set()
