@@ -806,3 +806,22 @@ def test_a_reservation_counts_on_the_day_on_which_it_is_made_however_long_the_ga
     today = instant_of(valkey_now(valkey)).date().isoformat()
     assert valkey.get(f"budget:{today}") == b"1"
     assert bench.spent() == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        pytest.param("provider-error", "provider-error", id="the runner's own"),
+        pytest.param("sk-live-0123456789", None, id="a word of anybody"),
+    ],
+)
+def test_the_runners_own_word_is_told_and_no_other_that_a_job_prints(valkey, events, word, said):
+    bench = Bench(valkey)
+    line = f'{{"event":"exit","code":1,"reason":"{word}"}}\n'.encode()
+    bench.containers.result = RunResult(container="", exit_code=1, tail=line)
+
+    bench.attempt()
+
+    (told,) = [one for one in events() if one["event"] == "container_exit"]
+    assert told.get("said") == said
+    assert word == said or word not in str(events())

@@ -127,8 +127,8 @@ def test_out_of_memory_is_told_only_when_the_job_itself_was_killed(code, oom_kil
     assert ran_out_of_memory(result(exit_code=code, oom_killed=oom_killed)) is told
 
 
-def test_every_word_that_the_runner_can_end_with_is_known():
-    """Told to the operator are these and no others: what the line says otherwise was written by anybody."""
+def test_each_word_that_is_told_is_one_that_the_runner_says():
+    """A word that it no longer says would be a door for anybody's."""
     source = Path(__file__).parents[2] / "image" / "runner" / "src"
     text = "\n".join(path.read_text() for path in source.glob("*.mjs"))
 
