@@ -1,11 +1,14 @@
-"""Django's SQLite backend, with two things that can only be done when a connection is really wanted.
+"""Django's SQLite backend, with three things that can only be done when a connection is really wanted.
 
 It makes the private directory of a new database file, without which the first command on a fresh machine says
-"unable to open database file"; and it says what is wrong with a database that is not usable.
+"unable to open database file"; it says what is wrong with a database that is not usable; and it repeats an
+opening that met another process's.
 """
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ from django.db.backends.sqlite3 import base
 
 from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.places import make_private, private_file
+
+_PAUSE_S = 0.02
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -31,4 +36,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # SQLite gives the files beside it the same mode.
             with suppress(OSError):
                 private_file(path)
-        return super().get_new_connection(conn_params)
+        return self._opened(conn_params)
+
+    def _opened(self, conn_params: dict[str, Any]) -> Any:
+        """Open, for as long as SQLite's own timeout would wait.
+
+        Of two that turn a new file to WAL at once, the second is answered SQLITE_BUSY without any waiting, to
+        avoid a deadlock.
+        """
+        deadline = time.monotonic() + float(conn_params.get("timeout", 0))
+        while True:
+            try:
+                return super().get_new_connection(conn_params)
+            except sqlite3.OperationalError as exc:
+                if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_PAUSE_S)

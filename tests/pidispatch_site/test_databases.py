@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.db.utils import ConnectionHandler
+from django.db.utils import OperationalError as DjangoOperationalError
 
 from pidispatch_site import databases
 from pidispatch_site.errors import ConfigurationError, OperationalError
@@ -119,6 +120,43 @@ def test_an_unusable_database_says_why_when_it_is_wanted_and_not_before(opened):
     with pytest.raises(ConfigurationError, match="first\nsecond"):
         one.ensure_connection()
     assert not Path("unusable").exists()
+
+
+def test_an_opening_is_given_up_after_the_timeout(tmp_path, opened):
+    path = tmp_path / "db.sqlite3"
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("CREATE TABLE counter (n INTEGER)")
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM counter").fetchall()
+    settings = databases.settings(None, default=path)
+    settings["OPTIONS"]["timeout"] = 0.2
+
+    with pytest.raises(DjangoOperationalError, match="locked"):
+        connection(settings).ensure_connection()
+    reader.close()
+
+
+def open_at_once(paths, barrier):
+    """One of several processes that open each of some new databases at the same moment."""
+    for path in paths:
+        one = connection(databases.settings(None, default=path))
+        barrier.wait(timeout=30)
+        one.ensure_connection()
+        one.close()
+
+
+def test_processes_that_turn_a_new_database_to_wal_at_once_all_open_it(tmp_path, opened):
+    paths = [tmp_path / str(n) / "db.sqlite3" for n in range(30)]
+    context = get_context("fork")
+    barrier = context.Barrier(6)
+    processes = [context.Process(target=open_at_once, args=(paths, barrier)) for _ in range(6)]
+
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+
+    assert [process.exitcode for process in processes] == [0] * 6
 
 
 def count_up(path):
