@@ -7,9 +7,9 @@ never costs what a later one would.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -27,12 +27,14 @@ class Pass:
 class Defer:
     """Not now: the job goes back to sleep until `until`, keeping its id, its attempt and its place.
 
-    `scope_hash` names the scope it waits for, so that whoever frees it can wake the oldest waiter.
+    `scope_hash` names the scope it waits for, so that whoever frees it can wake the oldest waiter. `said` is
+    what the event of this deferral tells beyond the delay (Q 14).
     """
 
     until: datetime
     reason: str
     scope_hash: str | None = None
+    said: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

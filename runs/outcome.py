@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 
@@ -32,6 +33,15 @@ class Reason(StrEnum):
     PI_FILE_TOO_LARGE = "pi-file-too-large"
     PI_TOO_LARGE = "pi-too-large"
     PI_PATH_COLLISION = "pi-path-collision"
+    SETTINGS_OVERLAY_INVALID = "settings-overlay-invalid"
+    WAIT_SUPERSEDED = "wait-superseded"
+    WAIT_EXPIRED = "wait-expired"
+    WAIT_UNREADABLE = "wait-unreadable"
+    WAIT_PROFILE_UNKNOWN = "wait-profile-unknown"
+    WAIT_AFTER_BEYOND_MAX = "wait-after-beyond-max"
+    WAIT_REFUSED = "wait-refused"
+    WAIT_UNANSWERABLE = "wait-unanswerable"
+    DAILY_TOKEN_CAP = "daily-token-cap"
     OVER_BUDGET = "over-budget"
     SOFT_HOLD = "soft-hold"
     SCOPE_CAP = "scope-cap"
@@ -53,7 +63,8 @@ class Refusal:
     """A determinate "no": recorded as policy, never retried.
 
     All but `reason` is for the log (Q 14): `detail` is a token of ours, the rest are the operator's own
-    references by name. `declared` is what the image says of itself about what was asked.
+    references by name. `declared` is what the image says of itself about what was asked, `said` what else the
+    event of this refusal tells.
     """
 
     reason: Reason
@@ -63,6 +74,7 @@ class Refusal:
     kind: str | None = None
     declared: tuple[str, ...] | None = None
     provider: str | None = None
+    said: Mapping[str, object] = field(default_factory=dict)
 
 
 class InfraFault(Exception):  # noqa: N818 - a fault is the word of the specification
