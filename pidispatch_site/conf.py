@@ -17,10 +17,12 @@ from pidispatch_site.envfile import Environment
 from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.known_names import LATER, MINTED, OF_PI, PROXY, SET_BY_WORKER, WORKER_ONLY
 from pidispatch_site.parsing import Unusable
-from pidispatch_site.variables import VARIABLES, BackendKind, Variable
+from pidispatch_site.variables import VARIABLES, BackendKind, CapAction, Variable
 
 LARGEST_SECRET_BYTES = 64 * 1024
 _ROWS = {row.name: row for row in VARIABLES}
+# Files that bound what a worker does: an empty value must not quietly mean "without it" (Q 4.1).
+NO_EMPTY_VALUE = ("PI_SCOPED_LIMITS_FILE", "PI_PAUSE_WINDOWS_FILE")
 _NO_HOME = "PI_STATE_DIR is not set and there is no home directory; expected an absolute path"
 
 
@@ -64,6 +66,22 @@ class Config:
     worker_name_declared: bool
     concurrency: int
     daily_cap: int
+    weekly_cap: int | None
+    monthly_cap: int | None
+    soft_hold_pct: int | None
+    daily_token_cap: int | None
+    cap_action: CapAction
+    scoped_limits_file: Path | None
+    pause_windows_file: Path | None
+    settings_file: Path
+    wait_profiles: Mapping[str, Path]
+    wait_check_timeout_ms: int
+    wait_interval_ms: int
+    wait_check_slots: int
+    wait_max_ms: int
+    wait_after_max_ms: int
+    wait_max_checks: int
+    wait_max_faults: int
     max_turns: int
     max_tokens: int | None
     provider: str
@@ -191,6 +209,7 @@ def _fill_places(values: dict[str, Any], environment: Mapping[str, str], problem
         return
     values["logs_dir"] = values["logs_dir"] or state / "logs"
     values["jobs_dir"] = values["jobs_dir"] or state / "jobs"
+    values["settings_file"] = values["settings_file"] or state / "settings.json"
     values["coding_agent_dir"] = values["coding_agent_dir"] or (home(environment) or state) / ".pi" / "agent"
 
 
@@ -218,6 +237,12 @@ def _crossed(values: Mapping[str, Any], environment: Mapping[str, str]) -> list[
             "VALKEY_URL is embedded and PI_WORKER_NAME is set: a fleet needs a server that every host "
             "reaches; set VALKEY_URL to it, or leave PI_WORKER_NAME unset on a single machine",
         )
+    problems += [
+        f"{name} is set to an empty value, which could mean no file or a forgotten one; expected a path, or"
+        " the line taken out"
+        for name in NO_EMPTY_VALUE
+        if environment.get(name) == ""
+    ]
     problems += _forwarded(values["forward_env"], environment, egress=values["egress"])
     return problems + databases.problems(values["database_url"])
 

@@ -7,7 +7,7 @@ with what was expected. Nothing here knows a variable by name or asks the machin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +19,8 @@ LARGEST = 2**53 - 1
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 _TOKEN = re.compile(r"[!-~]{1,200}")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
+_PROFILE = re.compile(r"[A-Za-z0-9._-]+")
+_PROFILES = "entries NAME:/absolute/path of letters, digits, . _ - for a name, separated by commas"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -89,6 +91,22 @@ def names(text: str) -> tuple[str, ...]:
     if wrong:
         raise Unusable(f"names of variables, separated by commas; not a name: {', '.join(map(repr, wrong))}")
     return found
+
+
+def profiles(text: str) -> Mapping[str, Path]:
+    """Read a table of scripts, `name:/absolute/path` entries split on commas (Q 4.1).
+
+    Each is split at its first colon, blank ones are skipped. Any name of the alphabet is a plain key.
+    """
+    table: dict[str, Path] = {}
+    for entry in filter(None, (item.strip() for item in text.split(","))):
+        name, colon, where = (part.strip() for part in entry.partition(":"))
+        if not colon or not _PROFILE.fullmatch(name) or not where.startswith("/"):
+            raise Unusable(f"{_PROFILES}; {entry!r} is no such entry")
+        if name in table:
+            raise Unusable(f"{_PROFILES}; the name {name!r} stands there twice")
+        table[name] = Path(where)
+    return table
 
 
 def path(text: str) -> Path:

@@ -5,38 +5,11 @@ This table and docs/settings.md say the same; a test compares them in both direc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
-
 from pidispatch_site import parsing, server_url
+from pidispatch_site.gate_variables import GATE_VARIABLES
+from pidispatch_site.variable import BackendKind, CapAction, Variable
 
-
-class BackendKind(StrEnum):
-    """What runs a job: a container engine, or the shipped scripted agent without any isolation."""
-
-    DOCKER = "docker"
-    PROCESS = "process"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """One row. `field` is the attribute of `Config` (None: read before the configuration, or by name only).
-
-    `default` and `bounds` are the words of the documentation; `value` is the default where it is a constant.
-    A secret may also stand in a file that `NAME_FILE` names, and its text is never repeated in a message.
-    """
-
-    name: str
-    field: str | None
-    default: str
-    meaning: str
-    parse: Callable[[str], Any]
-    value: Any = None
-    bounds: str = ""
-    secret: bool = False
-
+__all__ = ["VARIABLES", "BackendKind", "CapAction", "Variable"]
 
 _DAYS = parsing.integer(least=0, most=365_000)
 _COUNT = parsing.integer(least=1)
@@ -113,15 +86,7 @@ VARIABLES: tuple[Variable, ...] = (
         bounds="≥ 1",
         meaning="Containers at once on this host, all its queues together.",
     ),
-    Variable(
-        name="PI_DAILY_CAP",
-        field="daily_cap",
-        default="25",
-        value=25,
-        parse=_COUNT,
-        bounds="≥ 1",
-        meaning="Container starts per UTC day, the whole fleet together.",
-    ),
+    *GATE_VARIABLES,
     Variable(
         name="PI_MAX_TURNS",
         field="max_turns",

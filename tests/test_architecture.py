@@ -29,6 +29,8 @@ PURE = (
     "pidispatch_site/known_names.py",
     "pidispatch_site/parsing.py",
     "pidispatch_site/server_url.py",
+    "pidispatch_site/gate_variables.py",
+    "pidispatch_site/variable.py",
     "pidispatch_site/variables.py",
     "pidispatch_site/worker_name.py",
     "hosts/keys.py",

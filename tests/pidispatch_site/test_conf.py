@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pidispatch_site import conf
@@ -37,6 +39,22 @@ def test_an_empty_environment_gives_every_default():
         "worker_name_declared": "False",
         "concurrency": "3",
         "daily_cap": "25",
+        "weekly_cap": "None",
+        "monthly_cap": "None",
+        "soft_hold_pct": "None",
+        "daily_token_cap": "None",
+        "cap_action": "refuse",
+        "scoped_limits_file": "None",
+        "pause_windows_file": "None",
+        "settings_file": "/home/op/.pi-dispatch/settings.json",
+        "wait_profiles": "{}",
+        "wait_check_timeout_ms": "10000",
+        "wait_interval_ms": "60000",
+        "wait_check_slots": "1",
+        "wait_max_ms": "86400000",
+        "wait_after_max_ms": "2592000000",
+        "wait_max_checks": "96",
+        "wait_max_faults": "5",
         "max_turns": "30",
         "max_tokens": "None",
         "provider": "anthropic",
@@ -58,11 +76,17 @@ def test_an_empty_environment_gives_every_default():
 
 
 def test_an_empty_value_is_the_default():
-    empty = {row.name: "" for row in VARIABLES}
+    empty = {row.name: "" for row in VARIABLES if row.name not in conf.NO_EMPTY_VALUE}
 
     assert load(**empty) == conf.load(HOME | empty, hostname=lambda: "Box.local")
     for field in ("concurrency", "max_tokens", "egress", "worker_name", "worker_name_declared", "state_dir"):
         assert getattr(load(**empty), field) == getattr(load(), field)
+
+
+@pytest.mark.parametrize("name", conf.NO_EMPTY_VALUE)
+def test_a_file_of_bounds_is_not_left_out_by_an_empty_value(name):
+    with pytest.raises(ConfigurationError, match=f"{name} is set to an empty value"):
+        load(**{name: ""})
 
 
 def test_every_variable_reaches_its_field(tmp_path):
@@ -75,6 +99,22 @@ def test_every_variable_reaches_its_field(tmp_path):
         PI_WORKER_NAME="Mac-1",
         PI_CONCURRENCY="4",
         PI_DAILY_CAP="5",
+        PI_WEEKLY_CAP="6",
+        PI_MONTHLY_CAP="7",
+        PI_SOFT_HOLD_PCT="80",
+        PI_DAILY_TOKEN_CAP="9",
+        PI_CAP_ACTION="park",
+        PI_SCOPED_LIMITS_FILE="/f/limits.json",
+        PI_PAUSE_WINDOWS_FILE="/f/pause.json",
+        PI_SETTINGS_FILE="/f/settings.json",
+        PI_WAIT_PROFILES="ci:/f/ci,nightly:/f/n",
+        PI_WAIT_CHECK_TIMEOUT_MS="1",
+        PI_WAIT_INTERVAL_MS="1",
+        PI_WAIT_CHECK_SLOTS="2",
+        PI_WAIT_MAX_MS="2",
+        PI_WAIT_AFTER_MAX_MS="3",
+        PI_WAIT_MAX_CHECKS="4",
+        PI_WAIT_MAX_FAULTS="6",
         PI_MAX_TURNS="6",
         PI_MAX_TOKENS="7",
         PI_PROVIDER="openai",
@@ -101,6 +141,8 @@ def test_every_variable_reaches_its_field(tmp_path):
         "Mac-1",
         BackendKind.PROCESS,
     )
+    assert config.wait_profiles == {"ci": Path("/f/ci"), "nightly": Path("/f/n")}
+    assert config.wait_interval_ms == 30_000
 
 
 def test_the_name_makes_a_fleet_only_when_it_is_declared():

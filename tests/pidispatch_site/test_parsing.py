@@ -151,3 +151,26 @@ def test_origins_end_with_the_host():
     for text in ("a.example", "ftp://a", "https://a/x", "https://u:p@a", "https://"):
         with pytest.raises(parsing.Unusable):
             parsing.origins(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("ci:/opt/ci", {"ci": "/opt/ci"}),
+        (" a:/b:c , , __proto__:/x ", {"a": "/b:c", "__proto__": "/x"}),
+        (",", {}),
+        ("ci", None),
+        ("ci:", None),
+        ("ci:relative", None),
+        (":/x", None),
+        ("a b:/x", None),
+        ("ci:/x,ci:/y", None),
+        ("\u0663:/x", None),
+    ],
+)
+def test_a_table_of_scripts_is_split_at_the_first_colon(text, table):
+    if table is None:
+        with pytest.raises(parsing.Unusable, match="NAME:/absolute/path"):
+            parsing.profiles(text)
+    else:
+        assert {name: str(path) for name, path in parsing.profiles(text).items()} == table
