@@ -6,12 +6,16 @@ are here, what reads and writes them is `dispatch.money.ledger`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 GLOBAL_PREFIX = "budget"
+# What INCR takes for a number, and how long one may be, as in the scripts.
+_WHOLE_NUMBER = re.compile(rb"0|-?[1-9][0-9]*")
+_LONGEST_COUNT = 16
 # A grant is kept as long as the longest counter it may be paid back to.
 GRANT_TTL = timedelta(days=40)
 
@@ -71,6 +75,18 @@ def counter_key(prefix: str, window: Window, now: datetime) -> str:
             return f"{prefix}:m:{day.isoformat()[:7]}"
 
 
+def window_end(window: Window, now: datetime) -> datetime:
+    """Tell when the window of `now` turns and counts from 0 again, UTC; ValueError as `counter_key`."""
+    midnight = _utc(now).replace(hour=0, minute=0, second=0, microsecond=0)
+    match window:
+        case Window.DAY:
+            return midnight + timedelta(days=1)
+        case Window.WEEK:
+            return midnight + timedelta(days=7 - midnight.weekday())
+        case Window.MONTH:
+            return (midnight.replace(day=1) + timedelta(days=31)).replace(day=1)
+
+
 def token_counter_key(prefix: str, now: datetime) -> str:
     """Name the counter of the tokens that were recorded on `now`'s UTC day."""
     return f"{prefix}:t:{_utc(now).date().isoformat()}"
@@ -79,6 +95,18 @@ def token_counter_key(prefix: str, now: datetime) -> str:
 def grant_key(job_id: str, attempt: int) -> str:
     """Name the reservation of one attempt of a job, by its natural id."""
     return f"{GLOBAL_PREFIX}:r:{job_id}:{attempt}"
+
+
+def count_of(stored: bytes | None) -> int:
+    """Read a counter's text, None for one that is not there: as the server counts it, so "007" is none.
+
+    ValueError for what is no whole number, or longer than any count can become.
+    """
+    if stored is None:
+        return 0
+    if len(stored) > _LONGEST_COUNT or not _WHOLE_NUMBER.fullmatch(stored):
+        raise ValueError("a spend counter holds no whole number")
+    return int(stored)
 
 
 def hold_above(cap: int, hold_percent: int | None) -> int:

@@ -6,8 +6,9 @@
 -- Answers 1 when it was paid back, 0 when nothing is stored or it is held by another token.
 --
 -- The counters are those of the instant of the reservation, read from the grant. One that is gone stays gone (it
--- would come back without a lifetime), and none goes below zero. The grant goes first: it is a write that a full
--- server allows, and after it the rest is allowed too.
+-- would come back without a lifetime), none goes below zero, and one that somebody made no number of does not keep
+-- the others from being paid back. The grant goes first: it is a write that a full server allows, and after it the
+-- rest is allowed too.
 
 local stored = redis.call('HMGET', KEYS[1], 'token', 'windows')
 if not stored[1] or stored[1] ~= ARGV[1] then
@@ -15,8 +16,8 @@ if not stored[1] or stored[1] ~= ARGV[1] then
 end
 redis.call('DEL', KEYS[1])
 for counter in string.gmatch(stored[2], '[^\n]+') do
-  local value = tonumber(redis.call('GET', counter) or '0')
-  if value and value > 0 then
+  local value = redis.pcall('GET', counter)
+  if type(value) == 'string' and string.match(value, '^[1-9]%d*$') and #value <= 16 then
     redis.call('DECR', counter)
   end
 end

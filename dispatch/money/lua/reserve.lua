@@ -69,7 +69,8 @@ end
 for index = 3, #KEYS do
   local at = 7 + (index - 3) * 5
   local value = redis.call('GET', KEYS[index]) or '0'
-  if not string.match(value, '^%-?%d+$') then
+  -- As INCR reads it, and short enough for it: "007" is no number to it, and then it is too late to refuse.
+  if value ~= '0' and not string.match(value, '^%-?[1-9]%d*$') or #value > 16 then
     return redis.error_reply('ERR a spend counter holds no whole number')
   end
   local cap = tonumber(ARGV[at + 2])
@@ -86,6 +87,8 @@ end
 local counters = table.concat(KEYS, '\n', 3)
 redis.call('HSET', grant, 'windows', counters, 'instant', now, 'token', token, 'tokenAt', now,
   'firstQueued', first_queued)
+-- What an earlier job of this id recorded says nothing about this one (tokens.lua).
+redis.call('HDEL', grant, 'tokens')
 redis.call('EXPIRE', grant, grant_ttl)
 for index = 3, #KEYS do
   redis.call('INCR', KEYS[index])
