@@ -1,4 +1,4 @@
-"""JSON as an operator's file may be written: one value, each key once, nothing that only some readers take."""
+"""JSON as an operator's file may be written: one value, each key once, nothing only some readers take."""
 
 from __future__ import annotations
 
