@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pidispatch_site.errors import ConfigurationError
 
 _SHOWN_CHARACTERS = 100
+# A file of another kind, given by mistake, is wrong in thousands of places.
+MOST_TOLD = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,17 @@ class Problem:
 
 
 class OperatorFileError(ConfigurationError):
-    """A file of the operator does not load; `places` is what a log line may say of it."""
+    """A file of the operator does not load; `places` is what a log line may say of it.
+
+    Beyond the first `MOST_TOLD` problems only their number is told.
+    """
 
     def __init__(self, name: str, problems: Sequence[Problem]) -> None:
-        super().__init__(*(_line(name, one) for one in problems))
-        self.places = tuple(one.place or "file" for one in problems)
+        told = problems[:MOST_TOLD]
+        more = len(problems) - len(told)
+        rest = (f"{name}: has {more} more problems",) if more else ()
+        super().__init__(*(_line(name, one) for one in told), *rest)
+        self.places = tuple(one.place or "file" for one in told)
 
 
 def shown(value: object) -> str:

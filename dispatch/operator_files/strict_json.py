@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 
 MAX_BYTES = 1024 * 1024
+# No file of ours needs more; what reads a value may then take its depth for granted.
+MAX_DEPTH = 32
 
-
-class _RefusedError(ValueError):
-    """What stands there is JSON to some parsers and not to us; the text says why."""
+Steps = tuple[str | int, ...]
 
 
 def load(content: bytes, *, name: str) -> Any:
@@ -21,33 +23,79 @@ def load(content: bytes, *, name: str) -> Any:
     """
     if len(content) > MAX_BYTES:
         raise _error(name, f"has {len(content)} bytes; allowed are {MAX_BYTES}")
+    reading = _Reading()
     try:
-        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_constant)
+        value = reading.read(content)
     except UnicodeDecodeError as error:
         raise _error(name, f"is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise _error(name, f"is not JSON: {error.msg} at {where}") from error
-    except (_RefusedError, RecursionError) as error:
-        raise _error(
-            name, str(error) if isinstance(error, _RefusedError) else "is nested too deep"
-        ) from error
+    except RecursionError as error:
+        raise _error(name, _TOO_DEEP) from error
     except ValueError as error:
         # A whole number of more digits than Python reads.
         raise _error(name, "holds a number that is too long") from error
+    if problems := [*reading.problems, *reading.problems_of(value)]:
+        raise OperatorFileError(name, problems)
+    return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _RefusedError(f"has the key {shown(key)} twice in one object; write it once")
-        found[key] = value
-    return found
+_TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"
 
 
-def _constant(word: str) -> NoReturn:
-    raise _RefusedError(f"holds {word}, which is no number of JSON")
+class _Reading:
+    """One pass over a file, which remembers what is wrong instead of stopping there."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._twice: list[tuple[dict[str, Any], str]] = []
+
+    def read(self, content: bytes) -> Any:
+        text = content.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=self._object, parse_constant=self._constant)
+
+    def problems_of(self, value: Any) -> Iterator[Problem]:
+        """Tell what only the whole value shows: its depth, and where the keys stand that it has twice."""
+        steps_to: dict[int, Steps] = {}
+        for node, steps in _nodes(value):
+            if len(steps) >= MAX_DEPTH:
+                yield Problem("", _TOO_DEEP)
+                return
+            steps_to[id(node)] = steps
+        for node, key in self._twice:
+            # An object that its own key's repetition replaced is not in the value any more.
+            place = _written(steps_to.get(id(node), ()))
+            where = f" ({place})" if place else ""
+            yield Problem("", f"has the key {shown(key)} twice in one object; write it once{where}")
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            self._twice.extend((found, key) for key, count in counts.items() if count > 1)
+        return found
+
+    def _constant(self, word: str) -> None:
+        self.problems.append(Problem("", f"holds {word}, which is no number of JSON"))
+
+
+def _nodes(value: Any) -> Iterator[tuple[Any, Steps]]:
+    """Walk the objects and lists of a value, each with the keys and indexes that lead to it."""
+    waiting: list[tuple[Any, Steps]] = [(value, ())]
+    while waiting:
+        node, steps = waiting.pop()
+        if not isinstance(node, dict | list):
+            continue
+        yield node, steps
+        children = node.items() if isinstance(node, dict) else enumerate(node)
+        waiting.extend((child, (*steps, step)) for step, child in children)
+
+
+def _written(steps: Steps) -> str:
+    """Write a way into a value as `windows[3].days`."""
+    parts = (f"[{step}]" if isinstance(step, int) else f".{shown(step)[1:-1]}" for step in steps)
+    return "".join(parts).removeprefix(".")
 
 
 def _error(name: str, text: str) -> OperatorFileError:
