@@ -1,6 +1,6 @@
 """What the spend counters say, for people and programs: one bounded read of the ledgers in question.
 
-Nothing here decides about a job. Only limited windows are counted (Q 8.2): of others there is nothing to tell.
+Nothing here decides about a job. Only limited windows are counted (Q 8.2); of others there is none to tell.
 """
 
 from __future__ import annotations

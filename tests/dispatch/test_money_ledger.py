@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ from dispatch.money.ledger import (
     valkey_now,
 )
 from dispatch.money.windows import COUNTER_TTL, GRANT_TTL, Caps, Window, counter_key, instant_of
+from pidispatch_site import clients
+from pidispatch_site.clients import VALKEY_FAULTS
 from runs.outcome import Reason
+from tests.dispatch.consolekit import own_server
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "budget-windows.json").read_text())["cases"]
 SCOPE = "0123456789abcdef"
@@ -74,8 +78,10 @@ def test_the_decision_is_the_references(ledger, valkey, given, out):
         assert {key: valkey.ttl(key) for key in answer.counters} == {
             key: out["ttls"].get(key, 77) for key in answer.counters
         }
+        assert ledger.refund("local-1", 0, token=OURS) is True
+        assert counters(valkey) == before | out["afterRefund"]
     else:
-        # ⚑ A refusal takes nothing: of a refused case only the decision is the reference's.
+        # ⚑ A refusal takes nothing (contracts 4): of a refused case only the decision is the reference's.
         window = out["blockedWindow"]
         assert answer == Blocked(
             reason=Reason(out["reason"]),
@@ -83,6 +89,7 @@ def test_the_decision_is_the_references(ledger, valkey, given, out):
             reserved=out["windows"][window]["reserved"] - 1,
             cap=out["windows"][window]["cap"],
         )
+        assert ledger.refund("local-1", 0, token=OURS) is False
         assert counters(valkey) == before
 
 
@@ -288,6 +295,8 @@ def test_a_worker_without_a_cap_a_day_cannot_ask():
         pytest.param("budget:w:2026-01-05", "many", id="a word"),
         pytest.param("budget:w:2026-01-05", "1.5", id="a fraction"),
         pytest.param("budget:w:2026-01-05", "", id="nothing"),
+        pytest.param("budget:w:2026-01-05", "007", id="a number to us and not to INCR"),
+        pytest.param("budget:w:2026-01-05", "-99999999999999999999", id="too long for INCR"),
     ],
 )
 def test_a_counter_that_is_no_number_refuses_and_nothing_is_taken(ledger, valkey, key, junk):
@@ -309,6 +318,17 @@ def test_a_key_of_another_type_refuses_and_nothing_is_taken(ledger, valkey, key)
     assert valkey.keys() == [key.encode()]
 
 
+@pytest.mark.parametrize("junk", ["many", "0x10", "007", None])
+def test_a_counter_that_is_no_number_does_not_keep_the_others_from_being_paid_back(ledger, valkey, junk):
+    ledger.reserve(replace(ASK, caps=Caps(day=5, week=5)))
+    valkey.delete(TODAY)
+    valkey.set(TODAY, junk) if junk else valkey.sadd(TODAY, "of another type")
+
+    assert ledger.refund("local-1", 0, token=OURS) is True
+    assert valkey.get("budget:w:2026-01-05") == b"0"
+    assert valkey.get(TODAY) == junk.encode() if junk else valkey.type(TODAY) == b"set"
+
+
 @pytest.fixture
 def full(valkey: redis.Redis) -> Iterator[redis.Redis]:
     """The server with no memory left for anything; it has some again afterwards."""
@@ -322,12 +342,14 @@ def test_a_full_server_grants_nothing_and_takes_nothing(ledger, full):
     valkey.config_set("maxmemory", 1)
 
     for request in (replace(ASK, job_id="local-2"), replace(ASK, token=THEIRS), replace(SCOPED, attempt=1)):
-        with pytest.raises(redis.exceptions.OutOfMemoryError):
-            ledger.reserve(request)
+        fail(lambda request=request: ledger.reserve(request))
 
     assert counters(valkey) == {TODAY: 1}
     assert sorted(valkey.keys()) == [TODAY.encode(), b"budget:r:local-1:0"]
     assert valkey.hget("budget:r:local-1:0", "token") == OURS.encode()
+    valkey.config_set("maxmemory", 0)
+    assert [ledger.reserve(replace(ASK, job_id="local-2")).repeated for _ in range(2)] == [False, True]
+    assert counters(valkey) == {TODAY: 2}
 
 
 def test_a_full_server_pays_back(ledger, full):
@@ -342,8 +364,7 @@ def test_a_full_server_pays_back(ledger, full):
 def test_a_server_that_only_reads_grants_nothing(ledger, valkey):
     valkey.replicaof("127.0.0.1", 1)
     try:
-        with pytest.raises(redis.exceptions.ReadOnlyError):
-            ledger.reserve(ASK)
+        fail(lambda: ledger.reserve(ASK))
     finally:
         valkey.replicaof("NO", "ONE")
 
@@ -364,18 +385,66 @@ def test_valkeys_time_is_told_in_milliseconds(valkey):
 
 
 def race(url: str, number: int, barrier: Any, results: Any) -> None:
-    """Be one worker process that reserves at the same instant as the others."""
-    client = redis.Redis.from_url(url)
-    ledger = Ledger(client)
-    client.ping()
-    barrier.wait(60)
-    answer = ledger.reserve(replace(ASK, job_id=f"local-{number}", token=f"b/{number}"))
+    """Be one worker process that reserves in each race at the same instant as the others."""
+    client = clients.state_client(url, socket_timeout=30)
+    ledger, won = Ledger(client), []
+    for name, case in RACES.items():
+        request = replace(case.request, job_id=f"local-{number}", token=f"b/{number}", attempt=len(won))
+        barrier.wait(60)
+        answer = ledger.reserve(request)
+        won.append((name, isinstance(answer, Granted)))
     client.close()
-    results.put(isinstance(answer, Granted))
+    results.put(won)
 
 
-def test_of_fifty_processes_at_one_below_the_cap_exactly_one_starts(valkey, valkey_url):
-    valkey.set(TODAY, 24, ex=1000)
+@dataclass(frozen=True)
+class Race:
+    """A window, how many it has counted, and how many it may."""
+
+    request: ReserveRequest
+    key: str
+    counted: int
+    allowed: int
+
+
+MANY = 10_000
+
+
+def _race(year: int, key: str, caps: Caps, *, counted: int = 24, allowed: int = 25, **more: Any) -> Race:
+    """Make a race in a year of its own, so that none sees what another has counted."""
+    now_ms = int(datetime.fromisoformat(f"{year}-06-15T12:00:00Z").timestamp() * 1000)
+    return Race(replace(ASK, caps=caps, now_ms=now_ms, **more), key, counted, allowed)
+
+
+RACES = {
+    "day": _race(2015, "budget:2015-06-15", Caps(day=25)),
+    "week": _race(2016, "budget:w:2016-06-13", Caps(day=MANY, week=25)),
+    "month": _race(2017, "budget:m:2017-06", Caps(day=MANY, month=25)),
+    **{
+        f"scope {window}": _race(
+            year,
+            f"budget:s:{SCOPE}:{mark}",
+            Caps(day=MANY),
+            scope=ScopeCaps(scope_hash=SCOPE, caps=Caps(**{window: 25})),
+        )
+        for window, year, mark in (
+            ("day", 2018, "2018-06-15"),
+            ("week", 2019, "w:2019-06-10"),
+            ("month", 2020, "m:2020-06"),
+        )
+    },
+    "held day": _race(2021, "budget:2021-06-15", Caps(day=25), counted=19, allowed=20, hold_percent=80),
+    "held week": _race(
+        2022, "budget:w:2022-06-13", Caps(day=MANY, week=25), counted=19, allowed=20, hold_percent=80
+    ),
+    "seven left": _race(2023, "budget:2023-06-15", Caps(day=25), counted=18),
+    "none left": _race(2024, "budget:2024-06-15", Caps(day=25), counted=25),
+}
+
+
+def test_of_fifty_processes_exactly_the_allowed_number_starts_in_each_window(valkey, valkey_url):
+    for case in RACES.values():
+        valkey.set(case.key, case.counted, ex=1000)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     barrier, results = context.Barrier(50), context.SimpleQueue()
@@ -385,13 +454,17 @@ def test_of_fifty_processes_at_one_below_the_cap_exactly_one_starts(valkey, valk
     for process in processes:
         process.start()
 
-    won = [results.get() for _ in processes]
+    won = Counter(name for _ in processes for name, granted in results.get() if granted)
     for process in processes:
         process.join(60)
 
-    assert won.count(True) == 1
-    assert counters(valkey) == {TODAY: 25}
-    assert len(valkey.keys("budget:r:*")) == 1
+    assert dict(won) == {
+        name: case.allowed - case.counted for name, case in RACES.items() if case.allowed > case.counted
+    }
+    assert {name: int(valkey.get(case.key)) for name, case in RACES.items()} == {
+        name: case.allowed for name, case in RACES.items()
+    }
+    assert len(valkey.keys("budget:r:*")) == won.total()
 
 
 IN_HAND = {"status": "queued", "taker": OURS}
@@ -467,3 +540,52 @@ def test_the_ledger_says_whether_a_start_is_still_counted(ledger):
     refunded = ledger.is_reserved("local-1", 0, first_queued_ms=5)
 
     assert (before, reserved, of_another_job, refunded) == (False, True, False, False)
+
+
+@pytest.fixture
+def outage():
+    """A server that the test may break, and a ledger whose client soon gives up on it."""
+    with own_server() as server, clients.state_client(server.url, socket_timeout=0.2) as client:
+        yield server, client, Ledger(client)
+
+
+def fail(step: Any) -> None:
+    with pytest.raises(VALKEY_FAULTS):
+        step()
+
+
+def test_a_server_that_died_grants_nothing_and_a_repeat_counts_once(outage):
+    server, client, ledger = outage
+    ledger.reserve(SCOPED)
+    other = replace(SCOPED, job_id="local-2")
+
+    server.kill()
+    fail(lambda: ledger.reserve(other))
+    fail(lambda: ledger.refund("local-1", 0, token=OURS))
+    server.start()
+
+    assert set(counters(client).values()) == {1}
+    assert [ledger.reserve(other).repeated for _ in range(2)] == [False, True]
+    assert set(counters(client).values()) == {2}
+    assert [ledger.refund("local-1", 0, token=OURS) for _ in range(2)] == [True, False]
+    assert set(counters(client).values()) == {1}
+
+
+def test_what_a_frozen_server_does_when_it_wakes_and_the_repeat_of_it_count_once(outage):
+    server, client, ledger = outage
+    ledger.reserve(SCOPED)
+    other = replace(SCOPED, job_id="local-2")
+
+    server.freeze()
+    fail(lambda: ledger.reserve(other))
+    fail(lambda: ledger.refund("local-1", 0, token=OURS))
+    server.thaw()
+    # Whether the late calls were applied is not ours to know.
+    client.ping()
+
+    assert isinstance(ledger.reserve(other), Granted)
+    ledger.refund("local-1", 0, token=OURS)
+    assert ledger.refund("local-1", 0, token=OURS) is False
+    assert set(counters(client).values()) == {1}
+    assert client.keys("budget:r:*") == [b"budget:r:local-2:0"]
+    assert all(client.ttl(key) > 0 for key in client.scan_iter())

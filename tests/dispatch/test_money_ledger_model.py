@@ -1,4 +1,4 @@
-"""Any sequence of what workers do to the ledger, against a model of a few lines."""
+"""Any sequence of what workers do to three ledgers and the day's tokens, against a model of a few lines."""
 
 from __future__ import annotations
 
@@ -11,28 +11,33 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from dispatch.money.ledger import Blocked, Granted, Ledger, ReserveRequest, ScopeCaps
+from dispatch.money.tokens import TokenCounter
 from dispatch.money.windows import (
     Caps,
     State,
     counter_key,
     grant_key,
+    hold_above,
     instant_of,
     scope_prefix,
     state_of,
+    token_counter_key,
 )
 from runs.outcome import Reason
 
 SCOPES = ("0" * 16, "1" * 16)
+# Saturday; the month ends in two hours, the week a day later.
 EVE = int(datetime.fromisoformat("2026-01-31T22:00:00Z").timestamp() * 1000)
 
 jobs = st.sampled_from(["local-1", "local-2", "repeat:nightly:1"])
 attempts = st.integers(0, 1)
 cap = st.none() | st.integers(0, 4)
-# The global caps, the hold, and the caps of a scope.
+scoped = st.none() | st.builds(Caps, day=cap, week=cap, month=cap)
+# The global caps, the hold, and the caps of each scope.
 limits = st.tuples(
     st.builds(Caps, day=st.integers(0, 4), week=cap, month=cap),
     st.none() | st.integers(1, 99),
-    st.none() | st.builds(Caps, day=cap, week=cap, month=cap),
+    st.fixed_dictionaries(dict.fromkeys(SCOPES, scoped)),
 )
 
 
@@ -51,6 +56,7 @@ class Model:
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
         self.grants: dict[tuple[str, int], Grant] = {}
+        self.recorded: set[tuple[str, int]] = set()
 
     def reserve(self, request: ReserveRequest) -> Granted | Blocked:
         known = self.grants.get((request.job_id, request.attempt))
@@ -73,6 +79,7 @@ class Model:
         )
         for key in taken:
             self.counters[key] = self.counters.get(key, 0) + 1
+        self.recorded.discard((request.job_id, request.attempt))
         self.grants[request.job_id, request.attempt] = Grant(
             request.first_queued_ms, request.now_ms, request.token, request.now_ms, taken
         )
@@ -94,8 +101,17 @@ class Model:
         if known is None or known.token != token:
             return False
         del self.grants[job_id, attempt]
+        self.recorded.discard((job_id, attempt))
         for key in known.counters:
             self.counters[key] -= 1
+        return True
+
+    def record(self, job_id: str, attempt: int, tokens: int, now_ms: int) -> bool:
+        if (job_id, attempt) in self.recorded:
+            return False
+        self.recorded.add((job_id, attempt))
+        key = token_counter_key("budget", instant_of(now_ms))
+        self.counters[key] = self.counters.get(key, 0) + tokens
         return True
 
 
@@ -107,6 +123,7 @@ class Workers(RuleBasedStateMachine):
         client.flushall()
         self.client = client
         self.ledger = Ledger(client)
+        self.tokens = TokenCounter(client)
         self.model = Model()
         self.now_ms = EVE
         self.pops = 0
@@ -125,6 +142,7 @@ class Workers(RuleBasedStateMachine):
     def a_worker_pops_a_job_and_reserves(self, job_id, attempt, scope_hash):
         """Also the repeat with another token, when an earlier worker died holding the job."""
         self.pops += 1
+        caps = self.scope_caps[scope_hash]
         self.send(
             ReserveRequest(
                 job_id=job_id,
@@ -134,7 +152,7 @@ class Workers(RuleBasedStateMachine):
                 now_ms=self.now_ms,
                 caps=self.caps,
                 hold_percent=self.percent,
-                scope=ScopeCaps(scope_hash=scope_hash, caps=self.scope_caps) if self.scope_caps else None,
+                scope=ScopeCaps(scope_hash=scope_hash, caps=caps) if caps else None,
             )
         )
 
@@ -159,8 +177,7 @@ class Workers(RuleBasedStateMachine):
         if isinstance(answer, Blocked) or answer.repeated:
             assert self.model.counters == before
         else:
-            day = counter_key("budget", request.caps.active()[0][0], instant_of(request.now_ms))
-            assert int(self.client.get(day)) <= request.caps.day
+            assert all(int(self.client.get(key)) <= most for key, most in allowed(request).items())
 
     @rule(data=st.data())
     def a_pop_gives_its_reservation_back(self, data):
@@ -169,6 +186,12 @@ class Workers(RuleBasedStateMachine):
             expected = self.model.refund(request.job_id, request.attempt, request.token)
 
             assert self.ledger.refund(request.job_id, request.attempt, token=request.token) is expected
+
+    @rule(job_id=jobs, attempt=attempts, tokens=st.integers(1, 1000))
+    def a_container_says_what_it_used_perhaps_twice(self, job_id, attempt, tokens):
+        expected = self.model.record(job_id, attempt, tokens, self.now_ms)
+
+        assert self.tokens.record(job_id, attempt, tokens, now=instant_of(self.now_ms)) is expected
 
     @rule(hours=st.integers(1, 30))
     def time_passes_perhaps_over_midnight(self, hours):
@@ -191,13 +214,26 @@ class Workers(RuleBasedStateMachine):
     @invariant()
     def the_grants_are_the_models(self):
         stored = {key.decode() for key in self.client.keys("budget:r:*")}
-        assert stored == {grant_key(*at) for at in self.model.grants}
+        assert stored == {grant_key(*at) for at in (*self.model.grants, *self.model.recorded)}
         for at, grant in self.model.grants.items():
             assert self.client.hget(grant_key(*at), "token").decode() == grant.token
 
     @invariant()
     def no_key_stays_for_ever(self):
         assert all(self.client.ttl(key) > 0 for key in self.client.scan_iter())
+
+
+def allowed(request: ReserveRequest) -> dict[str, int]:
+    """Counter to the most that it may hold once this request was granted."""
+    now = instant_of(request.now_ms)
+    found = {
+        counter_key("budget", window, now): hold_above(most, request.hold_percent)
+        for window, most in request.caps.active()
+    }
+    if request.scope:
+        prefix = scope_prefix(request.scope.scope_hash)
+        found |= {counter_key(prefix, window, now): most for window, most in request.scope.caps.active()}
+    return found
 
 
 def test_any_sequence_of_reservations_and_refunds_is_the_models(valkey):

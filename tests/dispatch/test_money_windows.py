@@ -13,6 +13,7 @@ from dispatch.money.windows import (
     Caps,
     State,
     Window,
+    count_of,
     counter_key,
     grant_key,
     hold_above,
@@ -20,7 +21,7 @@ from dispatch.money.windows import (
     scope_prefix,
     state_of,
     token_counter_key,
-    tokens_are_spent,
+    window_end,
 )
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "budget-windows.json").read_text())["cases"]
@@ -37,7 +38,7 @@ def cases_of(op: str) -> list:
     ]
 
 
-def test_no_case_is_left_out_here_or_in_the_ledgers_tests():
+def test_no_case_is_left_out_here_or_in_the_tests_of_ledger_and_tokens():
     assert {case["in"]["op"] for case in CASES} == {"keys", "state", "reserve", "tokens"}
     assert not [case["name"] for case in CASES if case.get("quirk") or case.get("newer")]
 
@@ -56,11 +57,6 @@ def test_a_counter_is_judged_against_cap_and_hold(given_, out):
     state = state_of(given_["value"], cap=given_["cap"], hold_percent=given_["pct"])
 
     assert {"state": state.value} == out
-
-
-@pytest.mark.parametrize(("given_", "out"), cases_of("tokens"))
-def test_tokens_are_spent_once_they_reach_their_cap(given_, out):
-    assert tokens_are_spent(given_["counter"], cap=given_["cap"]) is not out["allowed"]
 
 
 @given(instants)
@@ -86,6 +82,44 @@ def test_a_counter_outlives_its_window(now, window):
 
     assert COUNTER_TTL[window] > timedelta(days=longest)
     assert counter_key("b", window, now) != counter_key("b", window, now + timedelta(days=longest))
+
+
+@pytest.mark.parametrize(
+    ("now", "ends"),
+    [
+        # A Thursday, a Sunday, the last day of a year, the longest and the shortest month.
+        ("2026-01-01T00:00:00Z", ("2026-01-02", "2026-01-05", "2026-02-01")),
+        ("2026-02-01T23:59:59.999999Z", ("2026-02-02", "2026-02-02", "2026-03-01")),
+        ("2025-12-31T12:00:00Z", ("2026-01-01", "2026-01-05", "2026-01-01")),
+        ("2026-01-31T22:00:00-05:00", ("2026-02-02", "2026-02-02", "2026-03-01")),
+        ("2028-02-29T05:00:00Z", ("2028-03-01", "2028-03-06", "2028-03-01")),
+    ],
+)
+def test_a_window_turns_at_midnight_utc(now, ends):
+    instant = datetime.fromisoformat(now)
+
+    assert tuple(window_end(window, instant) for window in Window) == tuple(
+        datetime.fromisoformat(f"{end}T00:00:00Z") for end in ends
+    )
+
+
+@given(instants, st.sampled_from(Window))
+def test_a_counter_changes_when_its_window_turns_and_not_before(now, window):
+    end = window_end(window, now)
+    before = end - timedelta(microseconds=1)
+
+    assert now < end
+    assert counter_key("b", window, now) == counter_key("b", window, before) != counter_key("b", window, end)
+
+
+@pytest.mark.parametrize("text", ["", "many", "1.5", "007", "-0", "+1", " 1", "1_0", "\u0661", "1" * 17])
+def test_what_the_server_would_not_count_is_no_count(text):
+    with pytest.raises(ValueError, match="whole number"):
+        count_of(text.encode())
+
+
+def test_a_count_is_read_and_a_missing_one_is_none_so_far():
+    assert [count_of(text) for text in (None, b"0", b"-3", b"25")] == [0, 0, -3, 25]
 
 
 @given(st.integers(1, 10**6), st.integers(1, 99))
