@@ -151,10 +151,16 @@ def window_key(
     `slot` is of `slot_of`, `closing` of `is_closing`. An issue's mark is always `#`; a pull request's differs
     by forge, because some number both independently.
     """
+    sibling = "" if replica is None else f":r{replica}"
+    item = target_label(kind, repo=repo, target=target, number=number)
+    return f"{item}:{'closed:' if closing else ''}{slot}{sibling}"
+
+
+def target_label(kind: Kind, *, repo: str, target: TargetType, number: int) -> str:
+    """Write an item of a forge in short: `acme/web#7`, or `acme/web!7` for a pull request of some forges."""
     spelling = SPELLINGS.get(kind)
     mark = spelling.pull_request_mark if spelling and target is TargetType.PULL_REQUEST else "#"
-    sibling = "" if replica is None else f":r{replica}"
-    return f"{repo}{mark}{number}:{'closed:' if closing else ''}{slot}{sibling}"
+    return f"{repo}{mark}{number}"
 
 
 def _bytes_of(natural: str) -> bytes:

@@ -23,10 +23,10 @@ class ScopeSlots:
         self._wanted: set[str] = set()
         self._lock = threading.Lock()
 
-    def try_take(self, scope_hash: str, limit: int) -> bool:
-        """Take one place of the scope; False, counting nothing, when `limit` are taken."""
+    def try_take(self, scope_hash: str, limit: int | None) -> bool:
+        """Take one place of the scope; False, counting nothing, when `limit` (None: no limit) are taken."""
         with self._lock:
-            if self._held[scope_hash] >= limit:
+            if limit is not None and self._held[scope_hash] >= limit:
                 self._wanted.add(scope_hash)
                 return False
             self._held[scope_hash] += 1
@@ -50,10 +50,10 @@ class ScopeSlots:
         with self._lock:
             self._wanted.discard(scope_hash)
 
-    def is_held(self, scope_hash: str) -> bool:
-        """Whether somebody holds it now."""
+    def has_room(self, scope_hash: str, limit: int | None) -> bool:
+        """Whether fewer than `limit` (None: no limit) places are taken now."""
         with self._lock:
-            return self._held[scope_hash] > 0
+            return limit is None or self._held[scope_hash] < limit
 
     def hold(self, scope_hashes: Iterable[str]) -> None:
         """Keep scopes busy for containers that this process did not start and that are not gone yet."""

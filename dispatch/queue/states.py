@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from dispatch.ids import rq_id
 from dispatch.queue import keys
+from pidispatch_site.clients import VALKEY_FAULTS
 
 if TYPE_CHECKING:
     import redis
@@ -73,6 +74,18 @@ def look(client: redis.Redis, job_id: str) -> Standing | None:
         since_ms=_number(since),
         until_ms=_number(until),
     )
+
+
+def is_pending(client: redis.Redis, job_id: str) -> bool | None:
+    """Tell whether the job may still run or runs; None when Valkey does not say.
+
+    That its hash exists is not enough: an ended job stays known for weeks.
+    """
+    try:
+        standing = look(client, job_id)
+    except VALKEY_FAULTS:
+        return None
+    return standing is not None and (standing.state.is_waiting or standing.state is State.STARTED)
 
 
 def _state(status: str, taker: str | None) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 
 from dispatch.worker.host import Host
 from pidispatch_site import log, server_url
@@ -24,16 +25,26 @@ def announce(
         "worker_started",
         queue=host.queues[0],
         imageDigest=_digest(backend, config.job_image, seconds=image_seconds),
-        concurrency=config.concurrency,
+        concurrency=host.slots.limit,
         dailyCap=config.daily_cap,
+        weeklyCap=config.weekly_cap,
+        monthlyCap=config.monthly_cap,
+        softHoldPct=config.soft_hold_pct,
+        scopedLimitsFile=_shown(config.scoped_limits_file),
+        scopedLimits=len(host.rules.scoped_limits()) if config.scoped_limits_file else None,
         image=config.job_image,
         backend=config.backend.value,
         egress=config.egress,
         valkey=server_url.shown(url),
         logsDir=str(config.logs_dir),
+        settingsFile=str(config.settings_file),
         captureJobLogs=config.capture_job_logs,
         logRetentionDays=config.log_retention_days,
     )
+
+
+def _shown(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _digest(backend: Backend, reference: str, *, seconds: float) -> str | None:

@@ -7,24 +7,28 @@ what the attempt holds is released when it ends, after its last transition.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 
-from dispatch.gates.folder import wake_next
+from dispatch.gates.scope import has_room, wake_next
 from dispatch.ids import natural_id
 from dispatch.jobs import Malformed
 from dispatch.ladder import LADDER
-from dispatch.money.ledger import Blocked, Granted, NotHeld
+from dispatch.money.ledger import Granted, NotHeld
 from dispatch.queue.patient import GaveUpError
 from dispatch.queue.popper import Claimed
+from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Pass, climb
+from dispatch.worker.caps import held_up
 from dispatch.worker.context import Context, begin_context
 from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
-from dispatch.worker.payment import refund, reserve
+from dispatch.worker.payment import record_tokens, refund, reserve
 from dispatch.worker.run import Ended, NotBegun, Planned, carry_out, plan
 from dispatch.worker.settle import Known, Settlement
 from pidispatch_site import log
 from pidispatch_site.errors import ConfigurationError
+from pidispatch_site.variables import CapAction
 from runs.outcome import InfraFault, Outcome, Reason, Refusal, Verdict
 
 
@@ -32,9 +36,23 @@ from runs.outcome import InfraFault, Outcome, Reason, Refusal, Verdict
 class _Progress:
     """How far the attempt came, for the frame that settles what broke it."""
 
-    known: Known
+    started_at: datetime
+    context: Context | None = None
     granted: Granted | None = None
     asked_for_container: bool = False
+
+    @property
+    def known(self) -> Known:
+        """What the record may say by now: what a job runs with only once its settings were read."""
+        if self.context is None:
+            return Known(started_at=self.started_at)
+        effective = self.context.settled[0] if self.context.settled else None
+        return Known(
+            started_at=self.started_at,
+            provider=effective.provider if effective else None,
+            model=effective.model if effective else None,
+            scope_hash=self.context.scope_hash,
+        )
 
 
 def attempt(host: Host, claimed: Claimed) -> None:
@@ -63,7 +81,7 @@ def _release(held: ExitStack, claimed: Claimed) -> None:
 def _settle(host: Host, claimed: Claimed, live: LiveAttempt, held: ExitStack) -> None:
     """Bring the attempt to its one transition out of our hand, whatever breaks on the way."""
     settlement = Settlement(host, claimed)
-    progress = _Progress(Known(started_at=host.utc_now()))
+    progress = _Progress(host.utc_now())
     try:
         _attempt(host, claimed, live, held, settlement, progress)
     except GaveUpError:
@@ -106,49 +124,47 @@ def _attempt(
         # No producer of ours writes it so: two such jobs could share a record, a grant and a container.
         settlement.refuse(Refusal(Reason.JOB_MALFORMED, "id"), progress.known)
         return
-    context = begin_context(host, claimed, claimed.job, live.abort)
-    progress.known = replace(
-        progress.known,
-        provider=context.effective.provider,
-        model=context.effective.model,
-        scope_hash=context.scope_hash,
-    )
+    context = progress.context = begin_context(host, claimed, claimed.job, live.abort)
     answer = climb(LADDER, context, held, now=context.now, stop_asked=context.abort.is_set)
     match answer:
         case None:
             settlement.give_back("shutdown")
         case Defer():
-            _put_off(host, answer, held, settlement)
+            _put_off(context, answer, held, settlement)
         case Refusal():
             settlement.refuse(answer, progress.known)
         case Pass():
-            _pay_and_run(context, live, settlement, progress)
+            _pay_and_run(context, live, held, settlement, progress)
 
 
-def _put_off(host: Host, defer: Defer, held: ExitStack, settlement: Settlement) -> None:
-    scope_hash = defer.scope_hash
-    if settlement.put_off(defer) and scope_hash and not host.scopes.is_held(scope_hash):
-        # It was freed between our look and our falling asleep: nobody else will wake this one.
-        held.callback(wake_next, host, scope_hash)
+def _put_off(context: Context, defer: Defer, held: ExitStack, settlement: Settlement) -> None:
+    """Let the job sleep; what came about between our look and its falling asleep wakes it again."""
+    host, rules = context.host, context.host.rules
+    if not settlement.put_off(defer):
+        return
+    if defer.reason == WaitReason.SCOPE_BUSY and context.scope_hash and has_room(context):
+        held.callback(wake_next, host, context.scope_hash)
+    if defer.reason in (WaitReason.PAUSE_WINDOW, WaitReason.CAP) and rules.version != context.rules:
+        rules.wake({WaitReason(defer.reason)})
 
 
-def _pay_and_run(context: Context, live: LiveAttempt, settlement: Settlement, progress: _Progress) -> None:
+def _pay_and_run(
+    context: Context, live: LiveAttempt, held: ExitStack, settlement: Settlement, progress: _Progress
+) -> None:
     # Before the money: what no container may be is refused for free.
     planned = plan(context)
     match reserve(context):
         case NotHeld():
             settlement.lost("reserve")
-        case Blocked() as blocked:
-            settlement.refuse(
-                Refusal(blocked.reason),
-                progress.known,
-                window=blocked.window.value,
-                reserved=blocked.reserved,
-                cap=blocked.cap,
-            )
         case Granted() as granted:
             progress.granted = granted
             _run_paid(context, live, planned, settlement, progress)
+        case blocked:
+            match held_up(context, blocked):
+                case Defer() as defer:
+                    _put_off(context, defer, held, settlement)
+                case Refusal() as refusal:
+                    settlement.refuse(refusal, progress.known)
 
 
 def _run_paid(
@@ -160,14 +176,21 @@ def _run_paid(
     match result:
         case NotBegun():
             # Refund first, then the transition: a crash in between must not leave a free start behind.
-            refund(context.host, context.claimed)
-            progress.granted = None
+            _give_money_back(context, progress)
             if not result.lost:
                 settlement.give_back("switch" if result.held else "shutdown")
         case Ended(verdict=verdict, ran=ran, gone=gone):
             if verdict.refund:
-                refund(context.host, context.claimed)
-                progress.granted = None
+                _give_money_back(context, progress)
+            record_tokens(context, ran.tokens)
             settlement.fail_or_repeat(
                 verdict, progress.known, reserved=not verdict.refund, ran=ran, gone=gone
             )
+
+
+def _give_money_back(context: Context, progress: _Progress) -> None:
+    refund(context.host, context.claimed)
+    progress.granted = None
+    if context.host.cap_action is CapAction.PARK:
+        # There is room again for one that was parked.
+        context.host.rules.wake({WaitReason.CAP})

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, connections
 
-from dispatch.effective import JobDefaults
+from dispatch.effective import JobDefaults, Spending
 from dispatch.gates.scopes import ScopeSlots
 from dispatch.money.ledger import Ledger
+from dispatch.money.tokens import TokenCounter
 from dispatch.money.windows import Caps
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
+from dispatch.queue.states import is_pending
 from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
+from dispatch.waits.gate import WaitBounds, WaitGate
+from dispatch.waits.holds import Holds
 from dispatch.worker.announcement import announce
 from dispatch.worker.host import Host, JobPlaces, Runs, Work
 from dispatch.worker.live import LiveAttempts
 from dispatch.worker.lost import record_of_lost
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping
+from dispatch.worker.rules import OperatorFiles, Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.worker import Bells, Parts, Worker
@@ -47,6 +54,9 @@ from runs.workspace import local
 from runs.workspace.git import Git
 from runs.workspace.jobuser import Account
 
+if TYPE_CHECKING:
+    import redis
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
@@ -60,12 +70,12 @@ class Edges:
     delays: Delays = no_delay
 
 
-def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
+def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: OperatorFiles) -> Worker:
     """Make the worker of this host; nothing is contacted yet. `url` is the resolved address of Valkey."""
     client = clients.queue_client(url)
     files = RecordFiles(config.logs_dir)
     ledger = Ledger(client)
-    bells, live, scopes = Bells(), LiveAttempts(), ScopeSlots()
+    bells, live, scopes, slots = Bells(), LiveAttempts(), ScopeSlots(), Slots(config.concurrency)
     recorder = Recorder(client, owner.host_id, files, reached=edges.delays)
     sweeper = Sweeper(
         client,
@@ -87,15 +97,19 @@ def build(config: Config, owner: Owner, url: str, edges: Edges) -> Worker:
         owner=owner,
         queues=(SHARED_QUEUE,),
         defaults=_defaults(config),
-        caps=Caps(day=config.daily_cap),
+        spending=_spending(config),
+        cap_action=config.cap_action,
         forwarded=forwarded(config.forward_env, config.environment),
         places=_places(config, files),
         work=_work(config, owner, edges, reaping),
         client=client,
         transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
         ledger=ledger,
+        tokens=TokenCounter(client),
         waiters=Waiters(client, delays=edges.delays),
-        slots=Slots(config.concurrency),
+        waits=_waits(config, client, slots),
+        slots=slots,
+        rules=Rules(slots=slots, configured=config.concurrency, files=operator_files),
         scopes=scopes,
         live=live,
         timings=edges.timings,
@@ -154,6 +168,34 @@ def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
         cleanup=local.cleanup,
         engine_is_clean=reaping.is_clean,
         runs=edges.runs or Runner(edges.backend, Watcher(edges.backend, labels=watching)),
+    )
+
+
+def _spending(config: Config) -> Spending:
+    return Spending(
+        caps=Caps(day=config.daily_cap, week=config.weekly_cap, month=config.monthly_cap),
+        hold_percent=config.soft_hold_pct,
+        token_cap=config.daily_token_cap,
+    )
+
+
+def _waits(config: Config, client: redis.Redis, slots: Slots) -> WaitGate:
+    return WaitGate(
+        holds=Holds(client),
+        profiles=config.wait_profiles,
+        bounds=WaitBounds(
+            interval_ms=config.wait_interval_ms,
+            max_ms=config.wait_max_ms,
+            after_max_ms=config.wait_after_max_ms,
+            max_checks=config.wait_max_checks,
+            max_faults=config.wait_max_faults,
+            slots=config.wait_check_slots,
+            check_timeout_ms=config.wait_check_timeout_ms,
+        ),
+        environment=config.environment,
+        concurrency=lambda: slots.limit,
+        is_live=partial(is_pending, client),
+        random=random.random,
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from dispatch.effective import EffectiveJob, resolve
+from dispatch.effective import EffectiveJob, Spending, resolve, spending_of
 from dispatch.jobs import JobData
+from dispatch.operator_files.overlay import Overlay
+from dispatch.operator_files.scoped_limits import ScopedLimit
 from dispatch.queue.popper import Claimed
 from dispatch.worker.host import Host
 from runs.abort import Abort
@@ -20,20 +22,45 @@ from runs.workspace.scope import canonical_scope, hash16
 class Context:
     """One attempt on its way up the ladder; used by its own thread only.
 
-    `now` is Valkey's time of the claim, one reading for every rung. `scope_hash` is derived from the job's
-    data, never read off the queue.
+    `now` is Valkey's time of the claim, one reading for every rung. `scope` is canonical and `scope_hash` its
+    digest, both derived from the job's data, never read off the queue. `limit` is what the operator says of
+    the scope: read once, so that concurrency and money of one attempt cannot disagree. `rules` is the version
+    of the operator's files when the climb began.
     """
 
     host: Host
     claimed: Claimed
     job: JobData
     abort: Abort
-    effective: EffectiveJob
+    scope: str | None
     scope_hash: str | None
     now: datetime
+    rules: int = 0
+    limit: ScopedLimit | None = None
+    settled: tuple[EffectiveJob, Spending] | None = None
     image: ImageFacts | None = None
     credentials: Credentials = field(default_factory=lambda: Credentials(variables={}), repr=False)
     prepared: Prepared | None = None
+
+    @property
+    def effective(self) -> EffectiveJob:
+        """What the attempt runs with, from the settings rung on."""
+        return self._settled()[0]
+
+    @property
+    def spending(self) -> Spending:
+        """What the fleet may spend, as of this attempt's settings rung."""
+        return self._settled()[1]
+
+    def settle(self, overlay: Overlay) -> None:
+        """Settle what the attempt runs with and may spend, once its overlay is read."""
+        host = self.host
+        self.settled = (resolve(self.job, host.defaults, overlay), spending_of(host.spending, overlay))
+
+    def _settled(self) -> tuple[EffectiveJob, Spending]:
+        if self.settled is None:
+            raise RuntimeError("what an attempt runs with is known from the settings rung on")
+        return self.settled
 
 
 def begin_context(host: Host, claimed: Claimed, job: JobData, abort: Abort) -> Context:
@@ -44,7 +71,8 @@ def begin_context(host: Host, claimed: Claimed, job: JobData, abort: Abort) -> C
         claimed=claimed,
         job=job,
         abort=abort,
-        effective=resolve(job, host.defaults),
+        scope=scope,
         scope_hash=hash16(scope) if scope else None,
+        rules=host.rules.version,
         now=datetime.fromtimestamp(claimed.now_ms / 1000, UTC),
     )

@@ -9,15 +9,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dispatch.effective import JobDefaults
+from dispatch.effective import JobDefaults, Spending
 from dispatch.gates.scopes import ScopeSlots
-from dispatch.money.windows import Caps
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.transitions import Transitions
 from dispatch.worker.live import LiveAttempts
+from dispatch.worker.rules import Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
+from pidispatch_site.variables import CapAction
 from runs.abort import Abort
 from runs.container import ContainerSpec
 from runs.outcome import Refusal
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     import redis
 
     from dispatch.money.ledger import Ledger
+    from dispatch.money.tokens import TokenCounter
     from dispatch.queue.waiters import Waiters
+    from dispatch.waits.gate import WaitGate
 
 
 class Runs(Protocol):
@@ -78,23 +81,28 @@ class Work:
 class Host:
     """One worker process: who it is, what it may spend and hold, and its way to the queue and to `runs`.
 
-    `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting for Valkey.
-    `record_pushed` and `job_woken` ring for the threads that write records and promote; `valkey_faulted`
-    hears of each fault.
+    `defaults` and `spending` are the configuration's, before the overlay; `cap_action` says what becomes of a
+    job that a cap holds up. `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting
+    for Valkey. `record_pushed` and `job_woken` ring for the threads that write records and promote;
+    `valkey_faulted` hears of each fault.
     """
 
     owner: Owner
     queues: tuple[str, ...]
     defaults: JobDefaults
-    caps: Caps
+    spending: Spending
+    cap_action: CapAction = CapAction.REFUSE
     forwarded: dict[str, str] = field(repr=False)
     places: JobPlaces
     work: Work
     client: redis.Redis
     transitions: Transitions
     ledger: Ledger
+    tokens: TokenCounter
     waiters: Waiters
+    waits: WaitGate
     slots: Slots
+    rules: Rules
     scopes: ScopeSlots = field(default_factory=ScopeSlots)
     live: LiveAttempts = field(default_factory=LiveAttempts)
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from dispatch.money.ledger import Blocked, Granted, NotHeld, ReserveRequest, Stale
+from redis.exceptions import RedisError
+
+from dispatch.money.ledger import (
+    Blocked,
+    Granted,
+    NotHeld,
+    ReserveRequest,
+    ScopeCaps,
+    Stale,
+    valkey_now,
+)
+from dispatch.money.windows import Caps, instant_of, tokens_are_spent
 from dispatch.queue import keys
 from dispatch.queue.popper import Claimed
 from dispatch.worker.context import Context
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
+from pidispatch_site import log
 
 Answer = TypeVar("Answer")
 
@@ -20,11 +33,32 @@ _FIRST_WITHIN_MS = 1_000
 _LATER_WITHIN_MS = 60_000
 
 
-def reserve(context: Context) -> Granted | Blocked | NotHeld:
-    """Take one start in every window, or learn which forbids it; waits for a Valkey that is away.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensSpent:
+    """Nothing was taken: the tokens recorded today have reached their cap."""
 
-    NotHeld: meanwhile somebody else decided about the job.
+    spent: int
+    cap: int
+
+
+def reserve(context: Context) -> Granted | Blocked | NotHeld | TokensSpent:
+    """Take one start in every window, or learn what forbids it; waits for a Valkey that is away.
+
+    Asked in this order: tokens of the day, the scope's windows, the fleet's. NotHeld: meanwhile somebody else
+    decided about the job.
     """
+    return _tokens_spent(context) or _reserve(context)
+
+
+def _tokens_spent(context: Context) -> TokensSpent | None:
+    host, cap = context.host, context.spending.token_cap
+    if cap is None:
+        return None
+    spent = patiently(host, lambda: host.tokens.spent(context.now))
+    return TokensSpent(spent=spent, cap=cap) if tokens_are_spent(spent, cap=cap) else None
+
+
+def _reserve(context: Context) -> Granted | Blocked | NotHeld:
     host, claimed = context.host, context.claimed
     request = ReserveRequest(
         job_id=claimed.job_id,
@@ -32,7 +66,9 @@ def reserve(context: Context) -> Granted | Blocked | NotHeld:
         token=claimed.token,
         first_queued_ms=claimed.first_queued_ms,
         now_ms=claimed.now_ms,
-        caps=host.caps,
+        caps=context.spending.caps,
+        hold_percent=context.spending.hold_percent,
+        scope=_scope_caps(context),
         job_key=keys.job(claimed.raw_id),
         now_within_ms=_FIRST_WITHIN_MS,
     )
@@ -42,6 +78,13 @@ def reserve(context: Context) -> Granted | Blocked | NotHeld:
             return answer
         # Gates have taken a while, and midnight chooses the counters. A slow server's answer ages as well.
         request = replace(request, now_ms=answer.now_ms, now_within_ms=_LATER_WITHIN_MS)
+
+
+def _scope_caps(context: Context) -> ScopeCaps | None:
+    limit, scope_hash = context.limit, context.scope_hash
+    if limit is None or scope_hash is None:
+        return None
+    return ScopeCaps(scope_hash=scope_hash, caps=Caps(day=limit.day, week=limit.week, month=limit.month))
 
 
 def _ask(host: Host, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:
@@ -56,6 +99,26 @@ def refund(host: Host, claimed: Claimed) -> None:
         return ledger.refund(claimed.job_id, claimed.attempt, token=claimed.token)
 
     patiently(host, lambda: _pointed(host, "refund", step))
+
+
+def record_tokens(context: Context, reported: Mapping[str, Any] | None) -> None:
+    """Count what a container says it spent, while there is a cap on it (Q 3.6, 8.4).
+
+    Telemetry: what cannot be counted is logged, no more.
+    """
+    host, claimed = context.host, context.claimed
+    tokens = math.ceil((reported or {}).get("total") or 0)
+    if context.spending.token_cap is None or tokens <= 0:
+        return
+    try:
+        patiently(
+            host,
+            lambda: host.tokens.record(
+                claimed.job_id, claimed.attempt, tokens, now=instant_of(valkey_now(host.client))
+            ),
+        )
+    except RedisError as error:
+        log.event("token_spend_error", jobId=claimed.job_id, reason=type(error).__name__)
 
 
 def _pointed(host: Host, name: str, step: Callable[[], Answer]) -> Answer:

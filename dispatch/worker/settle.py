@@ -26,6 +26,14 @@ _REFUSAL_EVENTS: Mapping[Reason, str] = {
     Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED: "refused_image_replicas_unsupported",
     Reason.JOB_IMAGE_COMMANDS_UNSUPPORTED: "refused_image_commands_unsupported",
     Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED: "refused_image_any_uid_unsupported",
+    Reason.WAIT_SUPERSEDED: "wait_superseded",
+    Reason.WAIT_EXPIRED: "wait_expired",
+    Reason.WAIT_PROFILE_UNKNOWN: "wait_profile_unknown",
+    Reason.WAIT_AFTER_BEYOND_MAX: "wait_after_beyond_max",
+    Reason.WAIT_REFUSED: "wait_refused",
+    Reason.WAIT_UNANSWERABLE: "wait_unanswerable",
+    Reason.DAILY_TOKEN_CAP: "over_token_budget",
+    Reason.SCOPE_CAP: "over_scope_budget",
     Reason.OVER_BUDGET: "over_budget",
     Reason.SOFT_HOLD: "soft_hold",
 }
@@ -69,13 +77,14 @@ class Settlement:
                 claimed, until_ms=until_ms, reason=defer.reason, scope_hash=defer.scope_hash
             ),
         )
-        # A job that waits for the same thing again is no news.
-        if done and claimed.reason != defer.reason:
+        # A job that waits for the same thing again is no news, unless there is more to say of it.
+        if done and (claimed.reason != defer.reason or defer.said):
             name = f"{defer.reason.replace('-', '_')}_deferred"
-            log.event(name, jobId=claimed.job_id, kind=self._kind(), delayMs=until_ms - claimed.now_ms)
+            said = {"kind": self._kind(), "delayMs": until_ms - claimed.now_ms, **defer.said}
+            log.event(name, jobId=claimed.job_id, **said)
         return done
 
-    def refuse(self, refusal: Refusal, known: Known, **fields: Any) -> None:
+    def refuse(self, refusal: Refusal, known: Known) -> None:
         """End it by policy: nothing ran and nothing was paid."""
         reason = refusal.reason
         line = refused(
@@ -84,7 +93,7 @@ class Settlement:
         transitions = self._host.transitions
         if self._take("refuse", lambda: transitions.refuse(self._claimed, reason=reason.value, record=line)):
             name = _REFUSAL_EVENTS.get(reason, f"refused_{reason.value.replace('-', '_')}")
-            log.event(name, jobId=self._claimed.job_id, **_said_of(refusal), **fields)
+            log.event(name, jobId=self._claimed.job_id, **_said_of(refusal))
             self._ended(Verdict(outcome=Outcome.POLICY, reason=reason))
 
     def fail_or_repeat(
@@ -200,4 +209,5 @@ def _said_of(refusal: Refusal) -> dict[str, Any]:
         "kind": refusal.kind,
         "declared": refusal.declared,
         "provider": refusal.provider,
+        **refusal.said,
     }

@@ -14,9 +14,9 @@ class WorkerTimings:
     `job_limit`: wall clock of a container (Q 3.2). `deadline_slack`: its own deadline is later by this, so
     that the limit of the worker normally comes first. `scope_recheck`: when a job whose folder is busy wakes;
     freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
-    `shutdown_patience`: how long the boot, the pops and the attempts may take to settle, all together;
-    `thread_patience`: how long the remaining threads may, all together. Both stay within the 15 s that a
-    service manager is promised.
+    `look_every`: between two looks at the operator's files. `shutdown_patience`: how long the boot, the pops
+    and the attempts may take to settle, all together; `thread_patience`: how long the remaining threads may,
+    all together. Both stay within the 15 s that a service manager is promised.
     """
 
     job_limit: float = 1800
@@ -26,6 +26,7 @@ class WorkerTimings:
     pop_block: float = 2
     pause_recheck: float = 0.5
     promote_every: float = 1
+    look_every: float = 0.15
     sweep_every: float = 5
     reap_every: float = 60
     record_every: float = 5

@@ -15,6 +15,7 @@ from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
 from dispatch.queue.sweep import Sweeper, Swept
 from dispatch.queue.takers import Beats
+from dispatch.queue.waiters import WaitReason
 from dispatch.worker.daemon import Daemon
 from dispatch.worker.host import Host
 from dispatch.worker.loop import PopLoop, pop_until_stopped
@@ -74,6 +75,7 @@ class Worker:
         self._daemons = (
             Daemon("beat", self._beat, every=timings.queue.beat_every, outage=parts.outage),
             self._promoting,
+            Daemon("operator files", self._look, every=timings.look_every, outage=parts.outage),
             Daemon("sweep", self._sweep, every=timings.sweep_every, outage=parts.outage),
             Daemon("reap", self._reap, every=timings.reap_every, outage=parts.outage),
         )
@@ -143,6 +145,13 @@ class Worker:
 
     def _promote(self) -> None:
         self._parts.promoter.promote(self._host.queues)
+
+    def _look(self) -> None:
+        self._host.rules.tick(self._wake_all)
+
+    def _wake_all(self, reason: WaitReason) -> None:
+        if self._host.waiters.wake_all(self._host.queues, reason):
+            self._host.job_woken()
 
     def _sweep(self) -> None:
         self._report(self._parts.sweeper.tick(self._host.queues))

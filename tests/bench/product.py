@@ -96,6 +96,7 @@ def main() -> None:
 
     from dispatch.queue.owner import Owner
     from dispatch.worker.build import Edges, build
+    from dispatch.worker.rules import OperatorFiles
     from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
     from pidispatch_site import log, schema
     from runs.backends import make_backend
@@ -113,7 +114,7 @@ def main() -> None:
             edges = Edges(backend=NullBackend(), runs=NullRuns(), prepare=null_prepare, account=account)
         else:
             edges = Edges(backend=make_backend(config), account=account)
-        worker = build(config, owner, config.valkey_url, edges)
+        worker = build(config, owner, config.valkey_url, edges, OperatorFiles())
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         worker.run()
 

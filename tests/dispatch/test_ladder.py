@@ -17,7 +17,10 @@ from runs.workspace.scope import hash16
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import Bench
 
-ORDER = ["available", "engine", "folder", "image", "provider", "workspace", "image for user"]
+ORDER = [
+    *("available", "pause window", "wait", "engine", "scope", "settings"),
+    *("image", "provider", "workspace", "image for user"),
+]
 SCOPE = hash16("/srv/site")
 
 

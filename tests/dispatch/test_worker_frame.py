@@ -19,6 +19,7 @@ from dispatch.queue.owner import Owner
 from dispatch.queue.producer import Producer
 from dispatch.queue.timings import Timings
 from dispatch.worker.build import Edges, build
+from dispatch.worker.rules import OperatorFiles
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.worker import Worker
 from hosts.names import SHARED_QUEUE
@@ -68,7 +69,9 @@ def make(state_dir, valkey_url, tmp_path) -> Callable[..., Worker]:
 
     def build_one(*, url: str = valkey_url, timings: WorkerTimings = TIMINGS, **edges: Any) -> Worker:
         given = {"backend": NullBackend(), "runs": NullRuns(orders=True), "prepare": null_prepare, **edges}
-        return build(config, OWNER, url, Edges(account=Account(1000, 1000), timings=timings, **given))
+        return build(
+            config, OWNER, url, Edges(account=Account(1000, 1000), timings=timings, **given), OperatorFiles()
+        )
 
     return build_one
 

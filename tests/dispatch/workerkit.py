@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis
 
-from dispatch.effective import JobDefaults
+from dispatch.effective import JobDefaults, Spending
 from dispatch.jobs import JobData
 from dispatch.money.ledger import Ledger
+from dispatch.money.tokens import TokenCounter
 from dispatch.money.windows import Caps
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Claimed, Popper
 from dispatch.queue.producer import LOCAL, Keeping, Producer
+from dispatch.queue.states import is_pending
 from dispatch.queue.timings import Timings
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
+from dispatch.waits.gate import WaitBounds, WaitGate
+from dispatch.waits.holds import Holds
 from dispatch.worker.attempt import attempt
 from dispatch.worker.host import Host, JobPlaces, Work
+from dispatch.worker.rules import OperatorFiles, Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from runs.abort import Abort, AbortReason
@@ -137,6 +144,28 @@ class Fault:
 QUICK = WorkerTimings(pop_block=0.1, pause_recheck=0.01, valkey_retry_max=0.02, queue=Timings())
 
 
+def wait_gate(client: redis.Redis, **changed: Any) -> WaitGate:
+    """The gate of a host that declares no checks, unless told otherwise."""
+    values: dict[str, Any] = {
+        "holds": Holds(client),
+        "profiles": {},
+        "bounds": WaitBounds(
+            interval_ms=30_000,
+            max_ms=86_400_000,
+            after_max_ms=2_592_000_000,
+            max_checks=96,
+            max_faults=5,
+            slots=1,
+            check_timeout_ms=5_000,
+        ),
+        "environment": dict(os.environ),
+        "concurrency": lambda: 3,
+        "is_live": partial(is_pending, client),
+        "random": lambda: 0.0,
+    }
+    return WaitGate(**{**values, **changed})
+
+
 class Bench:
     """One host without its threads: the test claims jobs and calls their attempts itself."""
 
@@ -156,12 +185,13 @@ class Bench:
         self.credentials: Credentials | Refusal | Exception = Credentials(variables={"KEY": "value"})
         self.pushed = threading.Event()
         self.faults: list[Exception] = []
+        taken = Slots(slots)
         owner = Owner(boot=f"aaaa-{boot_number:08x}", host_id="aaaa", host="alpha")
         self.host = Host(
             owner=owner,
             queues=(queuekit.QUEUE,),
             defaults=JobDefaults(provider="anthropic", model="some-model", image="job:1", max_turns=9),
-            caps=Caps(day=cap),
+            spending=Spending(caps=Caps(day=cap)),
             forwarded={},
             places=JobPlaces(
                 global_pi_dir=None, global_allow_extensions=True, raw_log_of=lambda job_id: None
@@ -177,8 +207,11 @@ class Bench:
             client=client,
             transitions=Transitions(client=client, owner=owner, timings=timings.queue, delays=delays),
             ledger=Ledger(client),
+            tokens=TokenCounter(client),
             waiters=Waiters(client, delays=delays),
-            slots=Slots(slots),
+            waits=fields.pop("waits", None) or wait_gate(client, concurrency=lambda: slots),
+            slots=taken,
+            rules=Rules(slots=taken, configured=slots, files=fields.pop("files", OperatorFiles())),
             timings=timings,
             record_pushed=self.pushed.set,
             job_woken=lambda: None,

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand
 from dispatch.console.arguments import HIDDEN
 from dispatch.queue.owner import Owner
 from dispatch.worker.build import Edges, build
+from dispatch.worker.rules import load_operator_files
 from dispatch.worker.worker import Worker
 from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
 from pidispatch_site import clients, conf, log, schema
@@ -56,12 +57,14 @@ def serve(config: Config, edges: Edges) -> None:
             detail=warning.kind.value,
             nearest=warning.nearest,
         )
+    # Before anything is contacted or taken: a bound that does not load must not be worked without.
+    operator_files = load_operator_files(config)
     with WorkerLock(config.state_dir):
         schema.migrate_if_needed(state)
         url = clients.resolve(config.valkey_url, state, start=True)
         this_host = host_id(config.state_dir)
         owner = Owner(boot=new_boot(this_host), host_id=this_host, host=config.worker_name)
-        worker = build(config, owner, url, edges)
+        worker = build(config, owner, url, edges, operator_files)
         _stop_on_signals(worker)
         worker.run()
 

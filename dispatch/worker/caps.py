@@ -1,0 +1,41 @@
+"""What becomes of a job that a spend cap holds up: it is refused, or parked until there may be room (Q 8)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from dispatch.money.ledger import Blocked
+from dispatch.money.windows import Window, scope_prefix, window_end
+from dispatch.queue.waiters import WaitReason
+from dispatch.rungs import Defer
+from dispatch.worker.context import Context
+from dispatch.worker.payment import TokensSpent
+from pidispatch_site.variables import CapAction
+from runs.outcome import Reason, Refusal
+
+
+def held_up(context: Context, by: Blocked | TokensSpent) -> Defer | Refusal:
+    """Turn the ledger's no into the job's way out, as PI_CAP_ACTION says."""
+    reason = Reason.DAILY_TOKEN_CAP if isinstance(by, TokensSpent) else by.reason
+    said = _said(context, by)
+    if context.host.cap_action is CapAction.REFUSE:
+        return Refusal(reason, said=said)
+    return Defer(until=_turn(context, by), reason=WaitReason.CAP, said={"cause": reason.value, **said})
+
+
+def _turn(context: Context, by: Blocked | TokensSpent) -> datetime:
+    """Tell when the window that was full turns: another may be full then, which is asked again."""
+    return window_end(Window.DAY if isinstance(by, TokensSpent) else by.window, context.now)
+
+
+def _said(context: Context, by: Blocked | TokensSpent) -> dict[str, Any]:
+    if isinstance(by, TokensSpent):
+        return {"spent": by.spent, "cap": by.cap}
+    said: dict[str, Any] = {"window": by.window.value, "reserved": by.reserved, "cap": by.cap}
+    if by.reason is Reason.SCOPE_CAP:
+        said["scopeKey"] = scope_prefix(context.scope_hash or "")
+        said["kind"] = "forge" if context.job.kind.is_forge else "local"
+    elif by.reason is Reason.SOFT_HOLD:
+        said["pct"] = context.spending.hold_percent
+    return said

@@ -1,0 +1,157 @@
+"""What the operator's files say now, followed while the worker lives, and who has to hear of a change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+
+from dispatch.operator_files import overlay_file
+from dispatch.operator_files.live import LiveFile
+from dispatch.operator_files.overlay import EMPTY, KEYS, Overlay
+from dispatch.operator_files.overlay import parse as parse_overlay
+from dispatch.operator_files.pause_windows import PauseWindow
+from dispatch.operator_files.pause_windows import parse as parse_windows
+from dispatch.operator_files.problems import OperatorFileError
+from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimits
+from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.queue.waiters import WaitReason
+from dispatch.worker.slots import Slots
+from pidispatch_site import log
+from pidispatch_site.conf import Config
+from pidispatch_site.errors import ConfigurationError
+
+# Whoever slept through an edit that was made while no worker lived is looked at once.
+_AT_BOOT = frozenset({WaitReason.PAUSE_WINDOW, WaitReason.CAP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorFiles:
+    """The files of this host's operator; None where the configuration names none."""
+
+    windows: LiveFile[tuple[PauseWindow, ...]] | None = None
+    limits: LiveFile[ScopedLimits] | None = None
+    overlay: LiveFile[Overlay] | None = None
+    read_overlay: Callable[[], Overlay] = lambda: EMPTY
+
+
+@dataclass(slots=True, kw_only=True)
+class Rules:
+    """One worker's view of them. `configured` is its concurrency where the overlay does not name one.
+
+    `version` counts the changes: who decided under an older one and then fell asleep may have missed the
+    waking.
+    """
+
+    slots: Slots
+    configured: int
+    files: OperatorFiles = field(default_factory=OperatorFiles)
+    version: int = 0
+    _due: set[WaitReason] = field(default_factory=lambda: set(_AT_BOOT))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def pause_windows(self) -> tuple[PauseWindow, ...]:
+        """Answer the windows in force."""
+        return self.files.windows.current if self.files.windows else ()
+
+    def scoped_limits(self) -> ScopedLimits:
+        """Answer the scoped limits in force."""
+        return self.files.limits.current if self.files.limits else NO_LIMITS
+
+    def overlay(self) -> Overlay:
+        """Read the settings as they stand in their file; OperatorFileError when they do not load."""
+        return self.files.read_overlay()
+
+    def apply_concurrency(self, overlay: Overlay) -> None:
+        """Give the host as many slots as the overlay says, or the configuration."""
+        limit = overlay.concurrency or self.configured
+        if limit != self.slots.limit:
+            self.slots.resize(limit)
+
+    def wake(self, reasons: Collection[WaitReason]) -> None:
+        """Ask that every job is woken that sleeps for one of these."""
+        with self._lock:
+            self._due.update(reasons)
+
+    def tick(self, wake_all: Callable[[WaitReason], object]) -> None:
+        """Look at the files once; then call `wake_all` for each reason that is due, which may fail.
+
+        A reason whose waking failed stays due. For one thread, every `operator_files.live.LOOK_SECONDS`.
+        """
+        self.wake(self._poll())
+        with self._lock:
+            due = sorted(self._due)
+        for reason in due:
+            # First: who asks again while the waking is under way is heard.
+            self._forget(reason)
+            try:
+                wake_all(reason)
+            except BaseException:
+                self.wake({reason})
+                raise
+
+    def _forget(self, reason: WaitReason) -> None:
+        with self._lock:
+            self._due.discard(reason)
+
+    def _poll(self) -> set[WaitReason]:
+        files, changed = self.files, set[WaitReason]()
+        if files.windows and files.windows.poll():
+            changed.add(WaitReason.PAUSE_WINDOW)
+        if files.limits and files.limits.poll():
+            changed.add(WaitReason.CAP)
+        if files.overlay and files.overlay.poll():
+            _tell_unknown(files.overlay.current)
+            self.apply_concurrency(files.overlay.current)
+            changed.add(WaitReason.CAP)
+        if changed:
+            self.version += 1
+        return changed
+
+
+def load_operator_files(config: Config) -> OperatorFiles:
+    """Read the files that the configuration names; one ConfigurationError with every problem of them all.
+
+    Settings that do not load are no reason not to start: they are read for each job, which is refused.
+    """
+    windows = limits = None
+    problems: list[str] = []
+    if path := config.pause_windows_file:
+        windows = LiveFile(path, partial(parse_windows, name=str(path)), label="pause_windows", count=len)
+        problems += _problems(windows.load)
+    if path := config.scoped_limits_file:
+        limits = LiveFile(path, partial(parse_limits, name=str(path)), label="scoped_limits", count=len)
+        problems += _problems(limits.load)
+    if problems:
+        raise ConfigurationError(*problems)
+    path = config.settings_file
+    overlay = LiveFile(
+        path,
+        partial(parse_overlay, name=str(path)),
+        label="settings",
+        count=_count_set,
+        missing=EMPTY,
+    )
+    _problems(overlay.load)
+    _tell_unknown(overlay.current)
+    return OperatorFiles(
+        windows=windows, limits=limits, overlay=overlay, read_overlay=partial(overlay_file.read, path)
+    )
+
+
+def _count_set(overlay: Overlay) -> int:
+    return sum(getattr(overlay, key.field) is not None for key in KEYS)
+
+
+def _tell_unknown(overlay: Overlay) -> None:
+    for key in overlay.unknown:
+        log.event("settings_overlay_unknown_key", key=key)
+
+
+def _problems(load: Callable[[], object]) -> tuple[str, ...]:
+    try:
+        load()
+    except OperatorFileError as error:
+        return error.problems
+    return ()
