@@ -6,7 +6,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,36 +26,46 @@ _LOCK_SECONDS = 10.0
 _LOCK_RETRY_SECONDS = 0.02
 
 
-def read(path: Path, *, settle_seconds: float = _SETTLE_SECONDS) -> Overlay:
+def _settle() -> None:
+    time.sleep(_SETTLE_SECONDS)
+
+
+def read(path: Path, *, settle: Callable[[], None] = _settle) -> Overlay:
     """Read the file; a missing one, a symbolic link to nothing included, is `EMPTY`.
 
     OperatorFileError for everything else that gives no overlay: no permission, no regular file, a parent that
-    is no directory, a content that is not allowed. Such a content is looked at again every `settle_seconds`
-    until two looks are alike, since somebody may be writing the file in place.
+    is no directory, a content that is not allowed. Such a content is looked at again after each `settle`, at
+    most ten times, until two looks are alike, since somebody may be writing the file in place.
     """
     seen = _load(path)
     for _ in range(_SETTLE_LOOKS):
         try:
             return _parsed(seen, path)
         except OperatorFileError:
-            time.sleep(settle_seconds)
+            settle()
             before, seen = seen, _load(path)
             if seen == before:
                 raise
     return _parsed(seen, path)
 
 
-def edit(path: Path, *, set: Mapping[str, str], unset: Sequence[str]) -> Overlay:  # noqa: A002
+def edit(
+    path: Path,
+    *,
+    set: Mapping[str, str],  # noqa: A002 - the word of the command
+    unset: Sequence[str],
+    lock_seconds: float = _LOCK_SECONDS,
+) -> Overlay:
     """Change keys of the file, all of them or none, and answer what it then holds.
 
     Both are as for `overlay_edit.changed`. The file changes at one instant and keeps mode and owner; a
-    symbolic link goes on pointing at it. A file that is not there is made, its owner's alone.
-    ConfigurationError when a change or the result is not allowed, OperationalError when the file cannot be
-    written; nothing has changed then.
+    symbolic link goes on pointing at it. A file that is not there is made, its owner's alone. Another edit is
+    waited for up to `lock_seconds`. ConfigurationError when a change or the result is not allowed,
+    OperationalError when the file cannot be written; nothing has changed then.
     """
     target = Path(os.path.realpath(path))
     try:
-        with _locked(target):
+        with _locked(target, lock_seconds):
             return _edit(path, target, set, unset)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -84,45 +94,45 @@ def _load(path: Path) -> bytes | None:
     """Read what stands there, None when nothing does; OperatorFileError, also where a pipe would block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _unreadable(path, "it is no regular file")
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(strict_json.MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unreadable(path, error.strerror) from error
-    with open(descriptor, "rb") as file:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _unreadable(path, "it is no regular file")
-        try:
-            return file.read(strict_json.MAX_BYTES + 1)
-        except OSError as error:
-            raise _unreadable(path, error.strerror) from error
+        raise _unreadable(path, error.strerror or type(error).__name__) from error
 
 
-def _unreadable(path: Path, reason: str | None) -> OperatorFileError:
-    return OperatorFileError(str(path), [Problem("", f"cannot be read: {reason or 'unknown error'}")])
+def _unreadable(path: Path, reason: str) -> OperatorFileError:
+    return OperatorFileError(str(path), [Problem("", f"cannot be read: {reason}")])
 
 
 @contextmanager
-def _locked(target: Path) -> Iterator[None]:
+def _locked(target: Path, seconds: float) -> Iterator[None]:
     """Be the only one to edit the file. The lock is a file beside it, since the file itself is replaced."""
     lock = target.with_name(f".{target.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
     try:
         _give(descriptor, target.parent.stat())
-        _wait_for(descriptor, target)
+        _wait_for(descriptor, target, seconds)
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, target: Path) -> None:
-    deadline = time.monotonic() + _LOCK_SECONDS
+def _wait_for(descriptor: int, target: Path, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > deadline:
                 raise OperationalError(
-                    f"Another command has been editing {target} for {_LOCK_SECONDS:.0f} s. Nothing was"
+                    f"Another command has been editing {target} for {seconds:.0f} s. Nothing was"
                     " changed; end that command, then try again."
                 ) from error
             time.sleep(_LOCK_RETRY_SECONDS)
@@ -172,8 +182,10 @@ def _give(descriptor: int, like: os.stat_result) -> None:
 
 
 def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    # The change is made; a file system that does not sync folders does not undo it.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
