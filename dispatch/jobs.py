@@ -6,12 +6,13 @@ The types are in `dispatch.jobdata`, the wire in `dispatch.payload`; both are re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TypedDict, Unpack
 
 from dispatch.ids import Kind
 from dispatch.jobdata import (
     AzureRepository,
     Comment,
+    Condition,
     CronTrigger,
     ForgeTrigger,
     JobData,
@@ -33,6 +34,7 @@ from dispatch.jobrules import (
     is_well_formed,
 )
 from dispatch.payload import CALLABLE, decode, encode
+from dispatch.waits import conditions
 from pidispatch_site.errors import ConfigurationError
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "Review",
     "Sender",
     "Target",
+    "Wishes",
     "decode",
     "encode",
     "local_job",
@@ -69,7 +72,6 @@ _NOT_AVAILABLE: tuple[tuple[str, Callable[[JobData], bool]], ...] = (
     ("secrets", lambda job: bool(job.secrets)),
     ("secretsProfile", lambda job: job.secrets_profile is not None),
     ("resume", lambda job: job.resume is True),
-    ("waitFor", lambda job: bool(job.wait_for)),
     ("replica", lambda job: job.replica is not None),
     ("replicas", lambda job: job.replicas is not None),
 )
@@ -91,43 +93,41 @@ def unavailable_field(job: JobData) -> str | None:
     return next((name for name, asks in _NOT_AVAILABLE if asks(job)), None)
 
 
-def local_job(
-    folder: str,
-    *,
-    task: str | None = None,
-    flow: str | None = None,
-    command: str | None = None,
-    provider: str | None = None,
-    model: str | None = None,
-    max_turns: int | None = None,
-    image: str | None = None,
-) -> JobData:
+class Wishes(TypedDict, total=False):
+    """What may be asked of a local job; absent and None are the same.
+
+    `wait_for` has 1 to 4 conditions of Q 9.1 as they stand on the wire.
+    """
+
+    task: str | None
+    flow: str | None
+    command: str | None
+    provider: str | None
+    model: str | None
+    max_turns: int | None
+    image: str | None
+    wait_for: tuple[Condition, ...] | None
+
+
+def local_job(folder: str, **wishes: Unpack[Wishes]) -> JobData:
     """Build the job that a person asks for on a folder of this host, given by its canonical absolute path.
 
     Raises ConfigurationError with every problem found.
     """
-    problems = [
-        *_entry_problems(task=task, flow=flow, command=command),
-        *_text_problems(folder=folder, provider=provider, model=model, image=image),
-    ]
-    if max_turns is not None and not is_positive(max_turns):
-        problems.append(f"max turns is {max_turns}; allowed is a whole number from 1")
+    job = JobData(kind=Kind.LOCAL, folder=folder, **wishes)
+    problems = [*_entry_problems(job), *_text_problems(folder, job)]
+    if job.max_turns is not None and not is_positive(job.max_turns):
+        problems.append(f"max turns is {job.max_turns}; allowed is a whole number from 1")
+    if job.wait_for is not None:
+        found = conditions.problems_of(job.wait_for, place="waitFor")
+        problems += (f"{one.place} {one.text}" for one in found)
     if problems:
         raise ConfigurationError(*problems)
-    return JobData(
-        kind=Kind.LOCAL,
-        folder=folder,
-        task=task,
-        flow=flow,
-        command=command,
-        provider=provider,
-        model=model,
-        max_turns=max_turns,
-        image=image,
-    )
+    return job
 
 
-def _entry_problems(*, task: str | None, flow: str | None, command: str | None) -> list[str]:
+def _entry_problems(job: JobData) -> list[str]:
+    flow, command = job.flow, job.command
     problems: list[str] = []
     if flow is not None and command is not None:
         problems.append("both a flow and a command are given; name one of them")
@@ -137,13 +137,13 @@ def _entry_problems(*, task: str | None, flow: str | None, command: str | None) 
             " with a letter or digit at both ends"
         )
     if command is None:
-        return problems + _task_problems(task)
+        return problems + _task_problems(job.task)
     if not is_command(command):
         problems.append(
             f"command {_quoted(command)} is not usable; write the name and its arguments on one line,"
             " without the slash and without blanks at the ends"
         )
-    if task is not None:
+    if job.task is not None:
         problems.append("a command takes no task; put what it needs into its arguments")
     return problems
 
@@ -168,20 +168,20 @@ def _control_problems(task: str) -> list[str]:
     return [f"{found}; only tabs and line ends are allowed"]
 
 
-def _text_problems(*, folder: str, provider: str | None, model: str | None, image: str | None) -> list[str]:
+def _text_problems(folder: str, job: JobData) -> list[str]:
     problems: list[str] = []
     if not is_folder(folder):
         problems.append(f"folder {_quoted(folder)} is not usable; give an absolute path of UTF-8 characters")
-    for name, text in (("provider", provider), ("model", model)):
+    for name, text in (("provider", job.provider), ("model", job.model)):
         if text is not None and not is_name(text):
             problems.append(
                 f"{name} {_quoted(text)} is not usable; give a name without spaces, of at most 200 printable"
                 " ASCII characters"
             )
-    if image is not None and not is_image(image):
+    if job.image is not None and not is_image(job.image):
         problems.append(
-            f"image {_quoted(image)} is no image reference; give a name like pi-job:latest, without spaces"
-            " and beginning with a letter or digit"
+            f"image {_quoted(job.image)} is no image reference; give a name like pi-job:latest, without"
+            " spaces and beginning with a letter or digit"
         )
     return problems
 

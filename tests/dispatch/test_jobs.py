@@ -12,6 +12,8 @@ from pidispatch_site.errors import ConfigurationError
 from tests.dispatch.job_samples import FULL_FORGE, call
 
 LOCAL = local_job("/srv/site", task="do it")
+AFTER = {"after": "2026-09-01T09:00:00Z"}
+GREEN = {"profile": "ci-green"}
 
 
 def test_a_local_job_has_only_what_was_asked():
@@ -19,20 +21,12 @@ def test_a_local_job_has_only_what_was_asked():
 
 
 def test_every_option_of_a_local_job_is_kept():
-    job = local_job(
-        "/srv/site", task="t", flow="fix", provider="p", model="m", max_turns=1, image="pi-job:latest"
-    )
+    asked = {
+        **{"task": "t", "flow": "fix", "provider": "p", "model": "m", "max_turns": 1},
+        **{"image": "pi-job:latest", "wait_for": (AFTER, GREEN)},
+    }
 
-    assert job == JobData(
-        kind=Kind.LOCAL,
-        folder="/srv/site",
-        task="t",
-        flow="fix",
-        provider="p",
-        model="m",
-        max_turns=1,
-        image="pi-job:latest",
-    )
+    assert local_job("/srv/site", **asked) == JobData(kind=Kind.LOCAL, folder="/srv/site", **asked)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +34,7 @@ def test_every_option_of_a_local_job_is_kept():
     [
         pytest.param(LOCAL, id="task"),
         pytest.param(local_job("/a", command="deploy prod"), id="command"),
+        pytest.param(local_job("/a", task="t", wait_for=(AFTER, GREEN)), id="conditions"),
         pytest.param(local_job("/a", task="x" * MAX_TASK_BYTES), id="the longest task"),
         pytest.param(local_job("/a", task="\n" * (MAX_TASK_BYTES - 1) + "x"), id="the longest task, escaped"),
         pytest.param(local_job("/a", task="é" * (MAX_TASK_BYTES // 2)), id="exactly the bound in bytes"),
@@ -82,6 +77,11 @@ def test_what_a_caller_may_ask_for_is_read_back_from_the_queue(job):
         pytest.param({"image": "-v"}, "image '-v'", id="image"),
         pytest.param({"max_turns": 0}, "max turns is 0", id="no turns"),
         pytest.param({"max_turns": 2**31}, "max turns is 2147483648", id="turns without end"),
+        pytest.param({"wait_for": ()}, "waitFor has 0 conditions", id="no conditions"),
+        pytest.param({"wait_for": (GREEN,) * 5}, "waitFor has 5 conditions; allowed are 1 to 4", id="five"),
+        pytest.param({"wait_for": (GREEN, {"after": "9:00"})}, "waitFor[1] has after '9:00'", id="instant"),
+        pytest.param({"wait_for": (AFTER, AFTER)}, "waitFor[1] is a second after", id="two instants"),
+        pytest.param({"wait_for": ({"profile": "a b"},)}, "waitFor[0] has profile 'a b'", id="profile"),
     ],
 )
 def test_a_wrong_question_is_answered_with_what_is_wrong(asked, words):
@@ -96,9 +96,13 @@ def test_a_wrong_question_is_answered_with_what_is_wrong(asked, words):
 
 def test_all_problems_are_told_at_once():
     with pytest.raises(ConfigurationError) as raised:
-        local_job("x", task="", flow="A", provider="", model=" ", max_turns=-1, image="-")
+        local_job(
+            "x",
+            **{"task": "", "flow": "A", "provider": "", "model": " ", "max_turns": -1, "image": "-"},
+            wait_for=({"after": "x"}, {"profile": ""}),
+        )
 
-    assert len(raised.value.problems) == 7
+    assert len(raised.value.problems) == 9
 
 
 def test_a_long_wrong_word_is_not_printed_whole():
@@ -131,7 +135,7 @@ def test_the_callable_is_where_the_queue_says():
         pytest.param(replace(LOCAL, skills_dir="/s"), "skillsDir", id="skills"),
         pytest.param(replace(LOCAL, secrets={"A": "r"}), "secrets", id="secrets"),
         pytest.param(replace(LOCAL, secrets_profile="default"), "secretsProfile", id="profile"),
-        pytest.param(replace(LOCAL, wait_for=({"profile": "a"},)), "waitFor", id="conditions"),
+        pytest.param(replace(LOCAL, wait_for=({"profile": "a"},)), None, id="conditions"),
         pytest.param(replace(LOCAL, resume=True), "resume", id="session"),
         pytest.param(replace(LOCAL, replica=1), "replica", id="replica"),
         pytest.param(replace(LOCAL, replicas=2), "replicas", id="replicas"),
