@@ -1,0 +1,335 @@
+"""The operator's files at work: what an attempt finds in them, and who wakes when they change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+
+from dispatch.money.ledger import valkey_now
+from dispatch.money.windows import instant_of, token_counter_key
+from dispatch.operator_files import overlay_file
+from dispatch.operator_files.live import LiveFile
+from dispatch.operator_files.overlay import EMPTY
+from dispatch.operator_files.overlay import parse as parse_overlay
+from dispatch.operator_files.pause_windows import parse as parse_windows
+from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.worker.rules import OperatorFiles
+from pidispatch_site.variables import CapAction
+from runs.result import RunResult
+from tests.dispatch import queuekit
+from tests.dispatch.workerkit import COMPLETED, Bench, Fault
+
+PAUSED = {"windows": [{"scope": "/srv/site", "allDay": True}]}
+OPEN = {"windows": []}
+
+
+class Ground:
+    """The three files, and a host that follows them; `look` is what its thread does every 150 ms."""
+
+    def __init__(self, folder, valkey, **bench) -> None:
+        self.paths = {name: folder / f"{name}.json" for name in ("windows", "limits", "settings")}
+        self.write("windows", OPEN)
+        self.write("limits", {"version": 1, "limits": []})
+        files = OperatorFiles(
+            windows=self._live("windows", "pause_windows", parse_windows),
+            limits=self._live("limits", "scoped_limits", parse_limits),
+            overlay=self._live("settings", "settings", parse_overlay, missing=EMPTY),
+            read_overlay=partial(overlay_file.read, self.paths["settings"]),
+        )
+        for live in (files.windows, files.limits, files.overlay):
+            live.load()
+        self.bench = Bench(valkey, files=files, **bench)
+        self.look()
+
+    def _live(self, name, label, parse, **more):
+        path = self.paths[name]
+        count = len if name != "settings" else lambda overlay: 0
+        return LiveFile(path, partial(parse, name=str(path)), label=label, count=count, **more)
+
+    def write(self, name, content) -> None:
+        path = self.paths[name]
+        temporary = path.with_suffix(".new")
+        temporary.write_text(content if isinstance(content, str) else json.dumps(content))
+        temporary.replace(path)
+
+    def look(self) -> None:
+        host = self.bench.host
+        # New content counts once two looks were alike.
+        for _ in range(2):
+            host.rules.tick(partial(host.waiters.wake_all, host.queues))
+
+    def sleeps(self, job_id="local-1"):
+        """Reason and wake time (UTC, s) of a sleeping job; None when it sleeps no more."""
+        job = queuekit.hash_of(self.bench.client, job_id)
+        if job["status"] != "scheduled":
+            return None
+        return job["reason"], datetime.fromtimestamp(int(job["until"]) / 1000, UTC)
+
+    @property
+    def now(self):
+        return instant_of(valkey_now(self.bench.client))
+
+    @property
+    def midnight(self):
+        return self.now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+    def is_awake(self, job_id="local-1") -> bool:
+        """Whether the sleeper is due: its next promotion brings it back."""
+        found = self.sleeps(job_id)
+        return found is not None and found[1] <= self.now
+
+
+@pytest.fixture
+def ground(tmp_path, valkey) -> Ground:
+    return Ground(tmp_path, valkey)
+
+
+@pytest.fixture
+def events(capsys):
+    def read(name):
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+        return [line for line in lines if line["event"] == name]
+
+    return read
+
+
+def test_a_paused_folder_sleeps_to_the_end_and_wakes_when_the_window_goes(ground):
+    ground.write("windows", PAUSED)
+    ground.look()
+
+    ground.bench.attempt()
+
+    # Every day is paused: how far ahead that is said does not matter, as long as it is a midnight.
+    reason, until = ground.sleeps()
+    assert (reason, (until.hour, until.minute, until.second)) == ("pause-window", (0, 0, 0))
+    assert until >= ground.midnight
+    ground.bench.assert_nothing_is_held()
+    ground.look()
+    assert not ground.is_awake()
+    ground.write("windows", OPEN)
+    ground.look()
+    assert ground.is_awake()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "more"),
+    [
+        pytest.param("windows", PAUSED, OPEN, {}, id="window"),
+        pytest.param("settings", {"dailyCap": 1}, {"dailyCap": 2}, {"cap_action": CapAction.PARK}, id="cap"),
+        pytest.param(
+            "limits",
+            {"version": 1, "limits": [{"scope": "/srv/site", "day": 1}]},
+            {"version": 1, "limits": []},
+            {"cap_action": CapAction.PARK},
+            id="scoped limit",
+        ),
+    ],
+)
+def test_an_edit_between_the_look_and_the_sleep_is_not_missed(tmp_path, valkey, name, before, after, more):
+    ground = Ground(tmp_path, valkey, **more)
+    ground.write(name, before)
+    if more:
+        ground.look()
+        ground.bench.attempt("local-0")
+    ground.look()
+
+    def edit(point):
+        if point == "before put off":
+            ground.write(name, after)
+            ground.look()
+
+    object.__setattr__(ground.bench.host.transitions, "delays", edit)
+    ground.bench.attempt()
+    assert ground.sleeps() is not None
+    assert not ground.is_awake()
+    ground.look()
+
+    assert ground.is_awake()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason", "cause", "said"),
+    [
+        pytest.param(
+            {"dailyCap": 1},
+            "over-budget",
+            "over_budget",
+            {"window": "day", "reserved": 1, "cap": 1},
+            id="day",
+        ),
+        pytest.param(
+            {"weeklyCap": 1},
+            "over-budget",
+            "over_budget",
+            {"window": "week", "reserved": 1, "cap": 1},
+            id="week",
+        ),
+        pytest.param(
+            {"monthlyCap": 1},
+            "over-budget",
+            "over_budget",
+            {"window": "month", "reserved": 1, "cap": 1},
+            id="month",
+        ),
+        pytest.param(
+            {"dailyCap": 3, "softHoldPct": 50},
+            "soft-hold",
+            "soft_hold",
+            {"window": "day", "reserved": 1, "cap": 3, "pct": 50},
+            id="soft hold",
+        ),
+        pytest.param(
+            {"dailyTokenCap": 100},
+            "daily-token-cap",
+            "over_token_budget",
+            {"spent": 100, "cap": 100},
+            id="tokens",
+        ),
+    ],
+)
+@pytest.mark.parametrize("action", list(CapAction))
+def test_a_cap_of_the_settings_holds_up_the_next_job(
+    tmp_path, valkey, events, settings, reason, cause, said, action
+):
+    ground = Ground(tmp_path, valkey, cap_action=action)
+    # Counted from the first job on, as a cap is set before what it bounds.
+    ground.write("settings", {**settings, **({"weeklyCap": 9, "monthlyCap": 9} | settings)})
+    ground.bench.attempt("local-0")
+    valkey.set(token_counter_key("budget", ground.now), 100)
+    spent = ground.bench.spent()
+
+    ground.bench.attempt()
+
+    assert ground.bench.spent() == spent
+    ground.bench.assert_nothing_is_held()
+    if action is CapAction.REFUSE:
+        record = ground.bench.record()
+        assert (record["outcome"], record["reason"], record["budgetReserved"]) == ("policy", reason, False)
+        assert events(cause) == [{"event": cause, "jobId": "local-1", **said}]
+        return
+    found, until = ground.sleeps()
+    assert found == "cap"
+    assert until >= ground.midnight
+    assert [line["cause"] for line in events("cap_deferred")] == [reason]
+    ground.write("settings", {key: 1000 for key in settings if key != "softHoldPct"})
+    ground.look()
+    assert ground.is_awake()
+
+
+def test_a_scopes_cap_is_asked_before_the_fleets_and_spares_it(ground, events):
+    ground.write("limits", {"version": 1, "limits": [{"scope": "/srv/site/", "day": 1, "week": 2}]})
+    ground.look()
+    ground.bench.attempt("local-0")
+    spent = ground.bench.spent()
+
+    ground.bench.attempt()
+
+    assert ground.bench.spent() == spent
+    assert ground.bench.record()["reason"] == "scope-cap"
+    (line,) = events("over_scope_budget")
+    assert line["scopeKey"].startswith("budget:s:")
+    assert (line["window"], line["reserved"], line["cap"], line["kind"]) == ("day", 1, 1, "local")
+    assert "srv" not in json.dumps(line)
+
+
+def test_a_refund_wakes_who_is_parked(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    bench = ground.bench
+
+    def meanwhile():
+        bench.attempt("local-2", queuekit.jobs.local_job("/srv/other", task="x"))
+        assert ground.sleeps("local-2")[0] == "cap"
+
+    bench.containers.meanwhile = meanwhile
+    bench.containers.result = RunResult(container="", never_started=True)
+    bench.attempt("local-1")
+    ground.look()
+
+    assert ground.is_awake("local-2")
+
+
+def test_settings_that_do_not_load_refuse_every_job(ground):
+    ground.write("settings", {"dailyCap": 0, "model": "x"})
+
+    ground.bench.attempt()
+
+    record = ground.bench.record()
+    assert (record["reason"], record["provider"], record["model"]) == ("settings-overlay-invalid", None, None)
+    assert ground.bench.spent() == 0
+    ground.bench.assert_nothing_is_held()
+
+
+def test_settings_count_from_the_next_job_on(ground):
+    ground.write("settings", {"model": "other", "maxTurns": 3, "concurrency": 7, "maxTokens": 5})
+
+    ground.bench.attempt()
+
+    (spec,) = ground.bench.containers.specs
+    assert {
+        "PI_MODEL": "other",
+        "PI_MAX_TURNS": "3",
+        "PI_MAX_TOKENS": "5",
+    }.items() <= spec.environment.items()
+    assert ground.bench.record()["model"] == "other"
+    assert ground.bench.host.slots.limit == 7
+
+
+def test_concurrency_follows_the_file_without_a_job(ground):
+    ground.write("settings", {"concurrency": 5})
+    ground.look()
+    assert ground.bench.host.slots.limit == 5
+
+    ground.write("settings", "{")
+    ground.look()
+    assert ground.bench.host.slots.limit == 5
+
+    ground.paths["settings"].unlink()
+    ground.look()
+    assert ground.bench.host.slots.limit == 2
+
+
+def test_an_unknown_setting_is_said_and_does_not_matter(ground, events):
+    ground.write("settings", {"dailyCaps": 1, "dailyCap": 9})
+    ground.look()
+
+    assert [line["key"] for line in events("settings_overlay_unknown_key")] == ["dailyCaps"]
+
+
+def test_a_waking_that_valkey_did_not_take_is_tried_again(ground):
+    ground.write("windows", PAUSED)
+    ground.look()
+    ground.bench.attempt()
+    ground.write("windows", OPEN)
+    object.__setattr__(ground.bench.host.waiters, "_delays", Fault("before wake", ConnectionError()))
+    ground.bench.host.rules.tick(lambda reason: None)
+
+    with pytest.raises(ConnectionError):
+        ground.look()
+    ground.look()
+
+    assert ground.is_awake()
+
+
+@pytest.mark.parametrize(
+    ("cap", "reported", "counted"),
+    [
+        pytest.param(500, {"total": 120}, 120, id="counted"),
+        pytest.param(500, {"total": 0}, 0, id="nothing reported"),
+        pytest.param(500, None, 0, id="no meter"),
+        pytest.param(None, {"total": 120}, 0, id="no cap"),
+    ],
+)
+@pytest.mark.parametrize("exit_code", [0, 1, 2])
+def test_tokens_are_counted_on_every_path_that_ran_a_container(ground, cap, reported, counted, exit_code):
+    if cap:
+        ground.write("settings", {"dailyTokenCap": cap})
+    line = json.dumps({"event": "exit", "turns": 1, "tokens": reported and {**reported, "input": 1}}).encode()
+    ground.bench.containers.result = replace(COMPLETED, exit_code=exit_code, tail=line + b"\n")
+
+    ground.bench.attempt()
+
+    assert int(ground.bench.client.get(token_counter_key("budget", ground.now)) or 0) == counted
