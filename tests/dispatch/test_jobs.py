@@ -21,10 +21,8 @@ def test_a_local_job_has_only_what_was_asked():
 
 
 def test_every_option_of_a_local_job_is_kept():
-    asked = {
-        **{"task": "t", "flow": "fix", "provider": "p", "model": "m", "max_turns": 1},
-        **{"image": "pi-job:latest", "wait_for": (AFTER, GREEN)},
-    }
+    texts = {"task": "t", "flow": "fix", "provider": "p", "model": "m", "image": "pi-job:latest"}
+    asked = {**texts, "max_turns": 1, "wait_for": (AFTER, GREEN)}
 
     assert local_job("/srv/site", **asked) == JobData(kind=Kind.LOCAL, folder="/srv/site", **asked)
 
@@ -95,12 +93,10 @@ def test_a_wrong_question_is_answered_with_what_is_wrong(asked, words):
 
 
 def test_all_problems_are_told_at_once():
+    unlike = ({"after": "x"}, {"profile": ""})
+
     with pytest.raises(ConfigurationError) as raised:
-        local_job(
-            "x",
-            **{"task": "", "flow": "A", "provider": "", "model": " ", "max_turns": -1, "image": "-"},
-            wait_for=({"after": "x"}, {"profile": ""}),
-        )
+        local_job("x", task="", flow="A", provider="", model=" ", max_turns=-1, image="-", wait_for=unlike)
 
     assert len(raised.value.problems) == 9
 
