@@ -75,8 +75,8 @@ def run_check(
     """Run the check and wait for its end: at most the timeout and 4 s. Raises nothing of its own.
 
     `argument` is one that `is_usable_argument` accepts. `stop` is asked at least every 50 ms and ends it.
-    What a check leaves running in the background stays, and nothing waits for it; a check that we end is
-    ended together with what it started.
+    What a check leaves running in the background stays, without a reader of what it writes, and nothing waits
+    for it; a check that we end is ended together with what it started.
     """
     if stop():
         return CheckResult(Verdict.ABORTED, None, Cut.ABORTED.value)
