@@ -1,4 +1,4 @@
-"""A check is one child process, here of real scripts: its verdict, its bounded time, and nothing left of it."""
+"""A check is one child process, here of real scripts: its verdict, its bounded time, nothing left of it."""
 
 from __future__ import annotations
 
