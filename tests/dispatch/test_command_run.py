@@ -14,6 +14,8 @@ import pytest
 from dispatch.queue import keys
 from dispatch.queue.producer import Producer
 from dispatch.queue.states import look
+from hosts import switches
+from hosts.keys import FLEET
 from tests.dispatch.consolekit import Case, Console, read_until, run_all
 from tests.dispatch.queuekit import JOB, QUEUE, Host, hash_of, listed
 from tests.harness.ground import Ground
@@ -88,6 +90,31 @@ REFUSED = {
     "turns that are no number": Case(
         words=["good", *TASK, "--max-turns", "many"], code=2, says="argument --max-turns: invalid int value"
     ),
+    "instants and checks that are none": Case(
+        words=[
+            "good",
+            *TASK,
+            "--wait-for",
+            "a b",
+            *("--after", "tomorrow", "--after", "2026-09-01T09:00:00"),
+        ],
+        code=2,
+        says=r"(?s)\[0\] has after 'tomorrow'; .* with its own zone.*\[1\] .*09:00:00'.*profile 'a b'",
+    ),
+    "two instants, a check twice": Case(
+        words=["good", *TASK, *("--after", "2026-09-01T09:00Z") * 2, *("--wait-for", "a") * 2],
+        code=2,
+        says=r"(?s)waitFor\[1\] is a second after; .*waitFor\[3\] is a second profile 'a'; allowed is one",
+    ),
+    "five conditions": Case(
+        words=["good", *TASK, *("--wait-for", "a") * 5], code=2, says="has 5 conditions; allowed are 1 to 4"
+    ),
+    "what this host cannot keep": Case(
+        words=["good", *TASK, "--after", "2999-01-01T00:00Z", "--wait-for", "lint"],
+        changes={"PI_WORKER_NAME": None, "PI_WAIT_PROFILES": "tests:/opt/t"},
+        code=2,
+        says=r"(?s)away; allowed are 30 days.*'lint' is not in .* PI_WAIT_PROFILES; declared are tests",
+    ),
     "several at once": Case(
         words=["good", "--task", "", "--image", "", "--max-turns", "-1"],
         code=2,
@@ -153,6 +180,35 @@ def test_a_task_as_long_as_allowed_goes_through_a_pipe_and_uncommitted_changes_b
     assert look(valkey, said.out.strip()) is not None
 
 
+def test_a_job_waits_for_the_clock_first_and_then_for_the_checks_in_their_order(console, valkey):
+    said = console.run(
+        *("run", "good", *TASK, "--wait-for", "tests", "--after", "2020-01-01T00:00Z", "--wait-for", "lint"),
+        PI_WAIT_PROFILES="tests:/opt/t",
+    )
+
+    assert said.code == 0, said.err
+    assert Host(valkey).claim().job.wait_for == (
+        {"after": "2020-01-01T00:00Z"},
+        {"profile": "tests"},
+        {"profile": "lint"},
+    )
+    assert re.search("^--after has passed by", said.err, re.MULTILINE)
+    assert re.search("^--wait-for 'lint' is not in this host's PI_WAIT_PROFILES", said.err, re.MULTILINE)
+
+
+def test_who_does_not_wait_hears_what_keeps_the_job_from_being_taken(console, valkey):
+    alone = console.run("run", "good", "--task", "one")
+    Host(valkey).beats.register()
+    served = console.run("run", "good", "--task", "two")
+    switches.pause(valkey, [FLEET], by="me@here", reason="lunch")
+    paused = console.run("run", "good", "--task", "three")
+
+    assert [said.code for said in (alone, served, paused)] == [0, 0, 0]
+    assert alone.err.startswith("The job waits: no worker is there")
+    assert served.err == ""
+    assert paused.err.startswith("The job waits: the whole fleet is paused by me@here: lunch")
+
+
 def until_early_in_a_minute():
     """The id of a job changes with the minute: a test that needs one id begins where the minute is long."""
     if time.time() % 60 > 45:
@@ -163,11 +219,12 @@ def test_the_same_words_are_one_job_while_it_waits_and_an_error_once_it_runs(con
     until_early_in_a_minute()
     job_id = console.run("run", "good", *TASK).out.strip()
 
-    again = console.run("run", "good", *TASK)
+    again = console.run("run", "good", *TASK, "--wait-for", "tests")
     Host(valkey).start()
     running = console.run("run", "good", *TASK)
 
     assert (again.code, again.out) == (0, f"exists {job_id} queued\n")
+    assert "as it was first asked for; --after and --wait-for change nothing" in again.err
     assert (running.code, running.out) == (1, "")
     assert running.err.startswith(f"exists {job_id} started, on queue pi-jobs\n")
 

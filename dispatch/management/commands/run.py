@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,18 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
+from dispatch.console.conditions import authored, judged_here
 from dispatch.console.explained import explained
 from dispatch.console.follow import EXIT_CODES, Follower
 from dispatch.console.server import Server, reached
 from dispatch.console.tasks import read_task
+from dispatch.console.waiting import why_it_waits
 from dispatch.ids import local_id
 from dispatch.jobs import JobData, local_job
 from dispatch.queue.producer import LOCAL, Exists, Producer
 from hosts.names import SHARED_QUEUE
 from pidispatch_site import clients
+from pidispatch_site.clients import VALKEY_FAULTS
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
@@ -56,6 +60,20 @@ class Command(BaseCommand):
         parser.add_argument("--max-turns", type=int, metavar="N", help="default: PI_MAX_TURNS")
         parser.add_argument("--image", help="default: PI_JOB_IMAGE")
         parser.add_argument(
+            "--after",
+            metavar="ISO",
+            action="append",
+            default=[],
+            help="start no sooner than this instant, written with its zone: 2026-09-01T09:00:00Z",
+        )
+        parser.add_argument(
+            "--wait-for",
+            metavar="PROFILE",
+            action="append",
+            default=[],
+            help="start no sooner than this check of PI_WAIT_PROFILES allows; may be repeated",
+        )
+        parser.add_argument(
             "--force", action="store_true", help="also with uncommitted changes in the folder"
         )
         parser.add_argument(
@@ -69,9 +87,10 @@ class Command(BaseCommand):
         account, git = Account(os.getuid(), os.getgid()), Git()
         folder = check_folder(options["folder"], account=account, git=git, base=Path.cwd())
         job = _job(folder, options)
+        notes = judged_here(job.wait_for, config, now=datetime.now(UTC))
         if not options["force"]:
             require_clean(folder, account=account, git=git)
-        for note in folder.notes:
+        for note in (*folder.notes, *notes):
             self._say(note)
         job_id = local_id(
             str(folder.path), flow=job.flow, command=job.command, task=job.task, now=datetime.now(UTC)
@@ -79,10 +98,12 @@ class Command(BaseCommand):
         state = StateDirectory(config.state_dir)
         url = clients.resolve(config.valkey_url, state, start=True, others_seconds=_VALKEY_SECONDS)
         with reached(url) as server:
-            self.stdout.write(_enqueue(server, job_id, job, folder))
-            if options["wait"]:
-                # The id first, wherever the two streams go.
-                self.stdout.flush()
+            self.stdout.write(_enqueue(server, job_id, job, folder, say=self._say))
+            # The id first, wherever the two streams go.
+            self.stdout.flush()
+            if not options["wait"]:
+                self._mention_what_holds_it(server)
+            else:
                 self._wait(server, job_id, config, image=job.image or config.job_image)
 
     def _wait(self, server: Server, job_id: str, config: Config, *, image: str) -> None:
@@ -98,6 +119,15 @@ class Command(BaseCommand):
         if ending.outcome is not Outcome.COMPLETED:
             self._say(explained(ending, image=image))
         sys.exit(EXIT_CODES[ending.outcome])
+
+    def _mention_what_holds_it(self, server: Server) -> None:
+        """Say what would surprise whoever goes away now; the job stands in the queue whatever comes of it."""
+        try:
+            why = why_it_waits(server.client, SHARED_QUEUE)
+        except VALKEY_FAULTS as fault:
+            why = f"Valkey does not say whether a worker is there ({type(fault).__name__})"
+        if why:
+            self._say(f"The job waits: {why}")
 
     def _say(self, text: str) -> None:
         # Not in the red of Django's stderr: it is news, no error.
@@ -119,10 +149,13 @@ def _job(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
         model=options["model"],
         max_turns=options["max_turns"],
         image=options["image"],
+        wait_for=authored(options["after"], options["wait_for"]),
     )
 
 
-def _enqueue(server: Server, job_id: str, job: JobData, folder: CheckedFolder) -> str:
+def _enqueue(
+    server: Server, job_id: str, job: JobData, folder: CheckedFolder, *, say: Callable[[str], None]
+) -> str:
     """Enqueue it; the line to print, `OperationalError` when the id stands where it will not run again."""
     found = Producer(server.client).enqueue(
         SHARED_QUEUE, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash
@@ -131,6 +164,8 @@ def _enqueue(server: Server, job_id: str, job: JobData, folder: CheckedFolder) -
         return job_id
     line = f"exists {job_id} {found.state}"
     if found.state.is_waiting and found.queue == SHARED_QUEUE:
+        if job.wait_for:
+            say("It stands as it was first asked for; --after and --wait-for change nothing of it now.")
         return line
     raise OperationalError(
         f"{line}, on queue {found.queue}\n"
