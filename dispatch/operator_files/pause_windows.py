@@ -8,26 +8,26 @@ clock changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from dispatch.operator_files import strict_json
 from dispatch.operator_files.fields import Fields
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
-from dispatch.operator_files.zones import UTC_ZONE, begin_at, clock_time, end_at, end_of_day_at, zone_named
+from dispatch.operator_files.zones import DAY, UTC_ZONE, Day, clock_time, days_about, occurrence, zone_named
 
 EVERY_SCOPE = "*"
 # A pause that ends this soon is not worth putting a job off.
 GRACE = timedelta(seconds=1)
-# How many times a pause is followed from the end of one window into another: a week of whole days. Where it
+# A pause is followed from the end of one window into another this often: two weeks of whole days. Where it
 # goes on after that, the job wakes there and asks again.
-MOST_HOPS = 8
+MOST_HOPS = 16
 
-_DAY = timedelta(days=1)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 # The reference takes the 31st of every month, and it is a plain limit there.
@@ -41,7 +41,8 @@ _ZONE = "an IANA time zone such as Europe/London, or no tz for UTC"
 _DAYS = ", ".join(_WEEKDAYS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Compared by identity, so that what was found for a window can be remembered cheaply.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PauseWindow:
     """One window: `begins` and `ends` count from the midnight of the day it begins on, `ends` up to 48 h.
 
@@ -69,85 +70,63 @@ def pause_end(windows: Sequence[PauseWindow], scope: str | None, now: datetime) 
 def paused_until(windows: Sequence[PauseWindow], scope: str | None, now: datetime) -> datetime | None:
     """Give the end (UTC) of the pause that a job is in; None if it may go, or may within `GRACE`.
 
-    Windows that touch or overlap are one pause, which is followed through at most `MOST_HOPS` ends.
+    Windows that touch or overlap are one pause, which is followed through at most `MOST_HOPS` windows.
     """
     own = _of_scope(windows, scope)
     end = _latest_end(own, now)
+    if end is None:
+        return None
+    unbroken = _followed(own, end)
+    return unbroken if unbroken - now > GRACE else None
+
+
+def _of_scope(windows: Sequence[PauseWindow], scope: str | None) -> tuple[PauseWindow, ...]:
+    return tuple([one for one in windows if one.scope in (EVERY_SCOPE, scope)]) if scope else ()
+
+
+# Every job of a scope meets the same few ends.
+@lru_cache(maxsize=1024)
+def _followed(windows: tuple[PauseWindow, ...], end: datetime) -> datetime:
     for _ in range(MOST_HOPS):
-        further = _latest_end(own, end) if end else None
+        further = _latest_end(windows, end)
         if further is None:
             break
         end = further
-    return end if end and end - now > GRACE else None
+    return end
 
 
-def _of_scope(windows: Sequence[PauseWindow], scope: str | None) -> list[PauseWindow]:
-    return [one for one in windows if one.scope in (EVERY_SCOPE, scope)] if scope else []
-
-
-@dataclass(frozen=True, slots=True)
-class _Day:
-    """A day on which a window may have begun that holds now."""
-
-    midnight: datetime
-    weekday: int
-    date: str
-
-
-def _latest_end(windows: Sequence[PauseWindow], now: datetime) -> datetime | None:
+def _latest_end(windows: Iterable[PauseWindow], now: datetime) -> datetime | None:
     if now.tzinfo is None:
         raise ValueError("a pause needs an instant with a time zone")
-    clocks = {zone: tuple(_day_times(now, zone)) for zone in {window.zone for window in windows}}
-    latest: datetime | None = None
+    by_zone: dict[ZoneInfo, list[PauseWindow]] = {}
     for window in windows:
-        for day, earliest_time, latest_time in clocks[window.zone]:
-            if window.begins <= latest_time and earliest_time < window.ends and _occurs(window, day):
-                begin, end = _occurrence(day.midnight, window.begins, window.ends, window.zone)
-                if begin <= now < end and (latest is None or end > latest):
-                    latest = end
-    return latest
+        by_zone.setdefault(window.zone, []).append(window)
+    return max((end for zone, own in by_zone.items() for end in _ends(own, zone, now)), default=None)
 
 
-def _day_times(now: datetime, zone: ZoneInfo) -> Iterator[tuple[_Day, timedelta, timedelta]]:
-    """List the days to look at with the time since their midnight, at least and at most.
-
-    The two differ when the clock changes about now: a window is then looked at more closely if by any of the
-    clock's ways it may hold.
-    """
+def _ends(windows: Sequence[PauseWindow], zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
+    """Give the ends of windows of this zone that hold now, the latest among them."""
     wall = clock_time(now, zone)
-    days, change = _days_about(wall.date(), zone)
+    days, change = days_about(wall.date(), zone)
     for day in days:
         since = wall - day.midnight
-        yield day, since - change, since + change
+        low, high = since - change, since + change
+        near = [one for one in windows if one.begins <= high and low < one.ends and _occurs(one, day)]
+        if near and not change:
+            # The clock is steady: all of them hold, and the order of their ends is that of the clock.
+            near = [max(near, key=attrgetter("ends"))]
+        for one in near:
+            begin, end = occurrence(day.midnight, one.begins, one.ends, zone)
+            if begin <= now < end:
+                yield end
 
 
-@lru_cache(maxsize=2048)
-def _days_about(today: date, zone: ZoneInfo) -> tuple[tuple[_Day, ...], timedelta]:
-    midnight = datetime.combine(today, time.min)
-    offsets = [
-        (midnight + _DAY * ahead).replace(tzinfo=zone).utcoffset() or timedelta() for ahead in range(-3, 4)
-    ]
-    change = max(offsets) - min(offsets)
-    # An end in a gap lies on the next day at times, and a clock set back over midnight shows the day before.
-    ahead = range(-2, 2) if change else range(-1, 1)
-    mornings = [midnight + _DAY * days for days in ahead]
-    return tuple(_Day(one, one.weekday(), one.date().isoformat()) for one in mornings), change
-
-
-def _occurs(window: PauseWindow, day: _Day) -> bool:
+def _occurs(window: PauseWindow, day: Day) -> bool:
     return (
         (window.weekdays is None or day.weekday in window.weekdays)
         and (window.first_date is None or window.first_date <= day.date)
         and (window.last_date is None or day.date <= window.last_date)
     )
-
-
-@lru_cache(maxsize=4096)
-def _occurrence(
-    midnight: datetime, begins: timedelta, ends: timedelta, zone: ZoneInfo
-) -> tuple[datetime, datetime]:
-    last = end_of_day_at if ends - begins == _DAY else end_at
-    return begin_at(midnight + begins, zone), last(midnight + ends, zone)
 
 
 def parse(content: bytes, *, name: str) -> tuple[PauseWindow, ...]:
@@ -205,7 +184,7 @@ def _all_day(fields: Fields) -> tuple[timedelta, timedelta] | None:
         return None
     for field in [field for field in ("from", "to") if field in fields.row]:
         fields.wrong(field, f"is {shown(fields.row[field])} beside allDay; a whole day has no from and to")
-    return timedelta(), _DAY
+    return timedelta(), DAY
 
 
 def _hours(fields: Fields) -> tuple[timedelta, timedelta] | None:
@@ -217,7 +196,7 @@ def _hours(fields: Fields) -> tuple[timedelta, timedelta] | None:
         found = shown(fields.row["to"])
         fields.wrong("to", f'is {found}, the same as from; allowed is another time, or "allDay": true alone')
         return None
-    return begins, ends if begins < ends else ends + _DAY
+    return begins, ends if begins < ends else ends + DAY
 
 
 def _time(text: str) -> timedelta | None:
