@@ -30,7 +30,7 @@ def load(content: bytes, *, name: str) -> Any:
         raise _error(name, f"is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise _error(name, f"is not JSON: {error.msg} at {where}") from error
+        raise _error(name, f"is not JSON: {error.msg.removesuffix(' at')} at {where}") from error
     except RecursionError as error:
         raise _error(name, _TOO_DEEP) from error
     except ValueError as error:
