@@ -138,7 +138,7 @@ def _name_key(name: str, field: str) -> Key:
 
 
 def _number_key(name: str, field: str, *, most: int = LARGEST) -> Key:
-    words = f"a whole number of at least 1{f' and at most {most}' if most != LARGEST else ''}"
+    words = "a whole number from 1 " + (f"to {most}" if most != LARGEST else "up")
     return Key(
         name=name,
         field=field,
@@ -151,7 +151,7 @@ def _number_key(name: str, field: str, *, most: int = LARGEST) -> Key:
 SECRET_PROFILES = Key(
     name="secretProfiles",
     field="secret_profiles",
-    allowed='an object such as {"vault": "/opt/pi/vault"}, absolute paths by names of letters, digits, . _ -',
+    allowed="an object of absolute paths, by names of letters, digits, dots, dashes and underscores",
     read=_read_profiles,
     of_text=None,
 )

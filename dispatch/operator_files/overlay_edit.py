@@ -46,7 +46,7 @@ def rendered(document: Mapping[str, Any], *, name: str) -> bytes:
 
 def nearest(name: str) -> str | None:
     """Find the key that this may have been meant to be, also by its variable's name or another spelling."""
-    plain = _FOREIGN.sub("", name.lower()).removeprefix("pi")
+    plain = _FOREIGN.sub("", name.lower())
     close = difflib.get_close_matches(plain, _PLAIN, n=1)
     return _PLAIN[close[0]] if close else None
 
