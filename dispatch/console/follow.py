@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dispatch.console.waiting import why_it_waits
+from dispatch.console.instants import stamp
+from dispatch.console.lookup import why_it_waits
+from dispatch.console.standing import ended_as
+from dispatch.console.waiting import sleep_of
 from dispatch.queue.results import ending
 from dispatch.queue.states import Standing, State, look
 from dispatch.queue.waiters import WaitReason
@@ -23,11 +25,6 @@ if TYPE_CHECKING:
     import redis
 
 EXIT_CODES = {Outcome.COMPLETED: 0, Outcome.FAILED: 1, Outcome.POLICY: 2}
-
-_SLEEPING = {
-    WaitReason.SCOPE_BUSY: "waiting until its folder is free",
-    WaitReason.RETRY: "could not run, to be tried again",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,21 +144,16 @@ class Follower:
             if time.monotonic() >= deadline:
                 break
             time.sleep(self._patience.look)
-        token = ending(self._client, self._job_id)
-        if standing.state is State.FAILED:
-            outcome = Outcome.FAILED
-        else:
-            outcome = Outcome.COMPLETED if token == Outcome.COMPLETED else Outcome.POLICY
-        # An end without a reason has the outcome for its token.
-        return Ending(outcome=outcome, reason=None if token == outcome else token, record=None)
+        outcome, reason = ended_as(standing.state, ending(self._client, self._job_id))
+        return Ending(outcome=outcome, reason=reason, record=None)
 
 
 def _sleep(standing: Standing) -> str:
-    """Say why it sleeps; the hour only for a retry, since other sleeps end early and are often renewed."""
-    told = next((text for reason, text in _SLEEPING.items() if reason == standing.reason), None)
-    if told is None:
-        return f"sleeping ({standing.reason or 'no reason given'})"
-    if standing.reason == WaitReason.RETRY and standing.until_ms is not None:
-        until = datetime.fromtimestamp(standing.until_ms / 1000, UTC)
-        return f"{told} at {until:%H:%M:%S} UTC (attempt {standing.attempt + 1} of {standing.attempts})"
+    """Say why it sleeps; the hour only where it is the end, since other sleeps are often renewed."""
+    words = sleep_of(standing.reason)
+    told = f"asleep: {words.brief}"
+    if words.is_exact and standing.until_ms is not None:
+        told += f", until {stamp(standing.until_ms)}"
+    if standing.reason == WaitReason.RETRY:
+        told += f" (attempt {standing.attempt + 1} of {standing.attempts})"
     return told

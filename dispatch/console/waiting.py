@@ -1,31 +1,133 @@
-"""Why a queued job is not taken: its queue is paused, or nobody lives who would take it."""
+"""The words for what keeps a job from running: one source for `run --wait`, `why` and `queue`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from dispatch.queue import keys
 from dispatch.queue.timings import Timings
-from hosts import switches
+from dispatch.queue.waiters import WaitReason
+from hosts.switches import PauseFlag
 
-if TYPE_CHECKING:
-    import redis
+FLEET_PAUSED = "fleet-paused"
+QUEUE_PAUSED = "queue-paused"
+NO_WORKER = "no-worker"
+
+TIMINGS = Timings()
 
 
-def why_it_waits(client: redis.Redis, queue: str) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sleep:
+    """Why a job sleeps, as the rest of a sentence, and what ends that, as a sentence.
+
+    `is_exact`: it wakes when the reason ends. Else the wake time is of the next look, and often renewed.
+    """
+
+    brief: str
+    ends: str
+    is_exact: bool = False
+
+
+SLEEPS: Mapping[str, Sleep] = {
+    WaitReason.PAUSE_WINDOW: Sleep(
+        brief="a pause window holds",
+        ends="It wakes when the window ends, or seconds after the window is shortened or removed"
+        " (PI_PAUSE_WINDOWS_FILE).",
+        is_exact=True,
+    ),
+    WaitReason.WAIT: Sleep(
+        brief="its conditions are not met yet",
+        ends="It is asked again by itself, less and less often, and refused when it has been held too long.",
+    ),
+    WaitReason.SCOPE_BUSY: Sleep(
+        brief="its folder or repository is busy",
+        ends="It is woken when the folder or repository is free again, the longest waiting job first.",
+    ),
+    WaitReason.SCOPE_BUSY_FLEET: Sleep(
+        brief="as many jobs of its repository run in the fleet as its limit allows",
+        ends="It looks again by itself, every few seconds.",
+    ),
+    WaitReason.CAP: Sleep(
+        brief="a cap is used up",
+        ends="It wakes when the window of the cap turns, or when the cap is raised;"
+        " `manage.py budget` shows the caps.",
+        is_exact=True,
+    ),
+    WaitReason.RETRY: Sleep(
+        brief="it could not run and is tried again",
+        ends="It is tried again by itself.",
+        is_exact=True,
+    ),
+}
+
+
+def sleep_of(reason: str | None) -> Sleep:
+    """Find the words for a reason; those for one of another version name it."""
+    known = SLEEPS.get(reason or "")
+    return known or Sleep(brief=f"{reason or 'nobody said why'}", ends="It wakes by itself.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """What holds for every job of a queue at `now_ms`: the pauses, and boot to last beat (ms) of its workers.
+
+    A pause of the `fleet` comes before the queue's `own`.
+    """
+
+    queue: str
+    now_ms: int
+    fleet: PauseFlag | None = None
+    own: PauseFlag | None = None
+    beats: Mapping[str, int] = field(default_factory=dict)
+
+    def silence_ms(self, boot: str | None) -> int | None:
+        """Tell for how long a worker has been silent that is about to lose its jobs; None: it lives."""
+        silent = self.now_ms - self.beats.get(boot or "", self.now_ms)
+        return silent if silent > TIMINGS.late * 1000 else None
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether a worker that takes from the queue lives."""
+        return any(self.silence_ms(boot) is None for boot in self.beats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """What keeps all jobs of a queue from being taken: its token, half a sentence, and what ends it."""
+
+    reason: str
+    brief: str
+    remedy: str
+    until_ms: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.brief}; {self.remedy}"
+
+
+def obstacle(facts: QueueFacts) -> Obstacle | None:
     """Say what keeps the queue's jobs from being taken; None when it is only their turn that is not yet."""
-    held = switches.read(client, (queue,))
-    flag = held.flag(queue)
+    flag = facts.fleet or facts.own
     if flag is not None:
-        what = "the whole fleet" if held.fleet else queue
-        return f"{what} is paused{_by(flag)}; `manage.py resume` ends that"
-    takers = keys.queue_keys(queue).takers
-    last = cast("list[tuple[bytes, float]]", client.zrevrange(takers, 0, 0, withscores=True))
-    if not last or held.now_ms - last[0][1] > Timings().late * 1000:
-        return "no worker is there to take it; start one with `manage.py runworker`"
+        return Obstacle(
+            reason=FLEET_PAUSED if facts.fleet else QUEUE_PAUSED,
+            brief=f"{'the whole fleet' if facts.fleet else facts.queue} is paused{_by(flag)}",
+            remedy="`manage.py resume` ends that",
+            until_ms=flag.until_ms,
+        )
+    if not facts.has_worker:
+        return Obstacle(
+            reason=NO_WORKER,
+            brief=f"no worker is there to take jobs from {facts.queue}",
+            remedy="start one with `manage.py runworker`",
+        )
     return None
 
 
-def _by(flag: switches.PauseFlag) -> str:
+def sentence(text: str) -> str:
+    """Make a sentence of what was said as a part of one."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _by(flag: PauseFlag) -> str:
     who = f" by {flag.by}" if flag.by else ""
     return f"{who}: {flag.reason}" if flag.reason else who

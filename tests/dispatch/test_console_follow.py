@@ -75,7 +75,7 @@ def test_each_change_is_one_line_with_the_time_passed(watch, host):
     claimed = host.claim()
     watched.until("taken by there")
     host.put_off(claimed, 1)
-    watched.until("waiting until its folder is free")
+    watched.until("asleep: its folder or repository is busy")
     host.promoter.promote([QUEUE])
     watched.until("queued")
     claimed = host.start()
@@ -87,7 +87,7 @@ def test_each_change_is_one_line_with_the_time_passed(watch, host):
     watched.ending()
 
     assert [line for line in watched.told if line not in ("queued", "taken by there")] == [
-        "waiting until its folder is free",
+        "asleep: its folder or repository is busy",
         "running on there",
         "completed",
     ]
@@ -144,9 +144,9 @@ def test_a_retry_is_told_with_its_hour_and_the_job_is_followed_on(watch, host):
     watched = watch()
     host.again(host.start(), delay_ms=3_600_000)
 
-    watched.until("could not run, to be tried again at ")
+    watched.until("asleep: it could not run and is tried again, until ")
 
-    assert re.search(r"again at \d\d:\d\d:\d\d UTC \(attempt 2 of 2\)$", watched.told[-1])
+    assert re.search(r"until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(attempt 2 of 2\)$", watched.told[-1])
     drop(host.client, JOB_ID)
     with pytest.raises(OperationalError):
         watched.ending()
@@ -177,7 +177,7 @@ def test_a_job_that_nobody_would_take_is_told_so(watch, host):
 
     watched = watch()
 
-    watched.until("queued; no worker is there to take it")
+    watched.until("queued; no worker is there to take jobs from pi-jobs")
     host.start()
     watched.until("running on there")
 

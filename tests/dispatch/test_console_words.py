@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from redis import exceptions
 
 from dispatch.console.arguments import one_line
+from dispatch.console.lookup import why_it_waits
 from dispatch.console.queues import known_queues, named_queues
 from dispatch.console.server import explained
 from dispatch.console.status import read_status
 from dispatch.console.tasks import read_task
-from dispatch.console.waiting import why_it_waits
 from dispatch.jobs import MAX_TASK_BYTES
 from hosts import keys, switches
 from pidispatch_site import clients

@@ -1,0 +1,134 @@
+"""Reading what `why`, `queue` and `run --wait` say about jobs out of Valkey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from dispatch.console.queues import known_queues
+from dispatch.console.standing import Facts
+from dispatch.console.waiting import QueueFacts, obstacle
+from dispatch.console.why import Explanation, explain
+from dispatch.jobs import JobData
+from dispatch.queue import keys, results
+from dispatch.queue.containers import begun
+from dispatch.queue.entries import Entry
+from dispatch.queue.listing import Listing, read_queue, read_running
+from dispatch.queue.place import Place, find
+from dispatch.queue.states import State
+from dispatch.queue.waiters import WaitReason
+from dispatch.waits import conditions
+from dispatch.waits.holds import Holds
+from hosts import switches
+from hosts.identity import host_of
+
+if TYPE_CHECKING:
+    import redis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """One queue: its jobs, and what holds for all of them."""
+
+    listing: Listing
+    facts: QueueFacts
+
+
+def why(client: redis.Redis, given: str) -> Explanation | None:
+    """Explain the job of this id, natural or as RQ writes it; None when there is none."""
+    place = find(client, given)
+    return None if place is None else explain(_facts(client, place))
+
+
+def view(client: redis.Redis, queues: Sequence[str], *, limit: int) -> tuple[QueueView, ...]:
+    """Read these queues, at most `limit` jobs of each section: one step a queue, and one for the pauses."""
+    held = switches.read(client, queues)
+    listings = [read_queue(client, queue, limit=limit) for queue in queues]
+    return tuple(
+        QueueView(
+            listing=one,
+            facts=QueueFacts(
+                queue=one.queue,
+                now_ms=one.now_ms,
+                fleet=held.fleet,
+                own=held.queues[one.queue],
+                beats=one.beats,
+            ),
+        )
+        for one in listings
+    )
+
+
+def why_it_waits(client: redis.Redis, queue: str) -> str | None:
+    """Say what keeps the queue's jobs from being taken; None when it is only their turn that is not yet."""
+    held = switches.read(client, (queue,))
+    takers = cast(
+        "list[tuple[bytes, float]]", client.zrange(keys.queue_keys(queue).takers, 0, -1, withscores=True)
+    )
+    blocked = obstacle(
+        QueueFacts(
+            queue=queue,
+            now_ms=held.now_ms,
+            fleet=held.fleet,
+            own=held.queues[queue],
+            beats={boot.decode("utf-8", "replace"): round(beat) for boot, beat in takers},
+        )
+    )
+    return str(blocked) if blocked else None
+
+
+def _facts(client: redis.Redis, place: Place) -> Facts:
+    entry = place.entry
+    held = switches.read(client, (entry.queue,))
+    known = Facts(
+        entry=entry,
+        queue=QueueFacts(
+            queue=entry.queue,
+            now_ms=place.now_ms,
+            fleet=held.fleet,
+            own=held.queues[entry.queue],
+            beats=place.beats,
+        ),
+        line=place.line,
+        busy=place.busy,
+        boot=place.boot,
+        last_reason=place.last_reason,
+        ran_on=place.ran_on,
+    )
+    match entry.state:
+        case State.SCHEDULED if entry.reason == WaitReason.WAIT:
+            waits_for = place.job.wait_for if isinstance(place.job, JobData) else None
+            hold = Holds(client).read(entry.job_id)
+            return replace(known, hold=hold, conditions=conditions.read(waits_for))
+        case State.SCHEDULED if entry.reason in {WaitReason.SCOPE_BUSY, WaitReason.SCOPE_BUSY_FLEET}:
+            return replace(known, holders=_holders(client, entry))
+        case State.STARTED:
+            return _with_container(client, known)
+        case State.FINISHED | State.FAILED:
+            return replace(known, ended_with=results.ending(client, entry.job_id))
+        case _:
+            return known
+
+
+def _holders(client: redis.Redis, entry: Entry) -> tuple[Entry, ...]:
+    """Find who has the job's folder or repository; who is in hand may have it only where nobody runs."""
+    queues = dict.fromkeys((*known_queues(client), entry.queue))
+    same = [
+        one
+        for one in read_running(client, tuple(queues))
+        if one.scope_hash == entry.scope_hash is not None and one.job_id != entry.job_id
+    ]
+    started = tuple(one for one in same if one.state is State.STARTED)
+    return started or tuple(same)
+
+
+def _with_container(client: redis.Redis, known: Facts) -> Facts:
+    host_id = host_of(known.boot or "")
+    if host_id is None:
+        return known
+    ours = (one for one in begun(client, host_id) if one.token == known.entry.token)
+    container = next(ours, None)
+    if container is None:
+        return known
+    return replace(known, container=container.name, deadline_ms=container.deadline_ms)
