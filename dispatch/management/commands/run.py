@@ -18,9 +18,9 @@ from dispatch.console.arguments import HIDDEN
 from dispatch.console.conditions import authored, judged_here
 from dispatch.console.explained import explained
 from dispatch.console.follow import EXIT_CODES, Follower
+from dispatch.console.lookup import why_it_waits
 from dispatch.console.server import Server, reached
 from dispatch.console.tasks import read_task
-from dispatch.console.waiting import why_it_waits
 from dispatch.ids import local_id
 from dispatch.jobs import JobData, local_job
 from dispatch.queue.producer import LOCAL, Exists, Producer
