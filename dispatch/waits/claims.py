@@ -48,4 +48,4 @@ class Claims:
                 return None
         delay_ms = timing.UNVERIFIED_MS
         log.event("wait_supersede_unverified", jobId=job_id, heldBy=holder, delayMs=delay_ms)
-        return sleep(now_ms, delay_ms, label=visit.conditions.label)
+        return sleep(now_ms, delay_ms)

@@ -125,7 +125,7 @@ class Polling:
                 return Refusal(Reason.WAIT_REFUSED, said={"profile": profile, "heldForMs": held_ms})
             case Verdict.ABORTED:
                 log.event("wait_check_aborted", jobId=visit.job.job_id, profile=profile)
-                return sleep(visit.now_ms(), timing.AFTER_ABORT_MS, profile=profile)
+                return sleep(visit.now_ms(), timing.AFTER_ABORT_MS)
             case Verdict.HOLD:
                 return self._not_yet(visit, profile, fault=False)
             case Verdict.FAULT:
@@ -155,7 +155,7 @@ class Polling:
         delay_ms = timing.hold_delay(bounds.interval_ms, held_ms or 0, bounds.max_ms, self._random())
         delay_ms = max(delay_ms, _SHORTEST_DELAY_MS)
         self._holds.record(visit.waiter, now_ms=now_ms, until_ms=now_ms + delay_ms)
-        return sleep(now_ms, delay_ms, profile=profile, fault=fault, heldForMs=held_ms or 0)
+        return sleep(now_ms, delay_ms, profile=profile, fault=fault, heldForMs=held_ms or 0, delayMs=delay_ms)
 
     def _denied(self, visit: Visit, hold: Hold) -> Objection:
         """Hold a job for whose check there is no slot; one that starves is said aloud, and expires."""
@@ -178,7 +178,7 @@ class Polling:
         if bound is not None:
             return _expired(bound, hold, held_ms)
         log.event("wait_check_throttled", jobId=job.job_id, delayMs=delay_ms, slots=slots)
-        return sleep(now_ms, delay_ms, label=visit.conditions.label)
+        return sleep(now_ms, delay_ms)
 
 
 def _held_ms(visit: Visit, hold: Hold, now_ms: int) -> int | None:
