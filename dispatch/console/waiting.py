@@ -64,7 +64,7 @@ SLEEPS: Mapping[str, Sleep] = {
 def sleep_of(reason: str | None) -> Sleep:
     """Find the words for a reason; those for one of another version name it."""
     known = SLEEPS.get(reason or "")
-    return known or Sleep(brief=f"{reason or 'nobody said why'}", ends="It wakes by itself.")
+    return known or Sleep(brief=f"the reason given is {reason or 'none'}", ends="It wakes by itself.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def obstacle(facts: QueueFacts) -> Obstacle | None:
     if flag is not None:
         return Obstacle(
             reason=FLEET_PAUSED if facts.fleet else QUEUE_PAUSED,
-            brief=f"{'the whole fleet' if facts.fleet else facts.queue} is paused{_by(flag)}",
+            brief=f"{'the whole fleet' if facts.fleet else f'the queue {facts.queue}'} is paused{_by(flag)}",
             remedy="`manage.py resume` ends that",
             until_ms=flag.until_ms,
         )

@@ -124,12 +124,10 @@ def _due(known: Explanation) -> Explanation:
 
 def _asleep(known: Explanation) -> Explanation:
     facts, words = known.facts, sleep_of(known.facts.entry.reason)
-    said, since_ms = sentence(words.brief), known.since_ms
+    said = sentence(words.brief)
     match facts.entry.reason:
         case WaitReason.WAIT:
             said = _held(facts)
-            # The first hold: between two of them it was in hand.
-            since_ms = (facts.hold and facts.hold.since_ms) or since_ms
         case WaitReason.SCOPE_BUSY | WaitReason.SCOPE_BUSY_FLEET if facts.holders:
             said = sentence(f"{words.brief}: {_busy_with(facts.holders)}")
         case WaitReason.RETRY:
@@ -138,19 +136,21 @@ def _asleep(known: Explanation) -> Explanation:
             said = sentence(f"{tries} could not run{why}; it is tried again")
         case _:
             pass
-    return replace(known, sentence=said, remedy=words.ends, since_ms=since_ms)
+    return replace(known, sentence=said, remedy=words.ends)
 
 
 def _held(facts: Facts) -> str:
-    conditions, hold = facts.conditions, facts.hold
+    conditions, hold, now_ms = facts.conditions, facts.hold, facts.queue.now_ms
     after = conditions.after if conditions else None
-    if after and after.timestamp() * 1000 > facts.queue.now_ms:
+    if after and after.timestamp() * 1000 > now_ms:
         return f"It is held and not to start before {stamp(int(after.timestamp() * 1000))}."
     profiles = conditions.profiles if conditions else ()
     say = "says" if len(profiles) == 1 else "say"
     said = [f"It is held until {', '.join(profiles) or 'its conditions'} {say} go"]
+    held_ms = hold.held_ms(now_ms) if hold else None
     if hold and hold.checks:
-        said.append(f"asked {hold.checks} time{_s(hold.checks)}")
+        within = "" if held_ms is None else f" in {span(held_ms)}"
+        said.append(f"asked {hold.checks} time{_s(hold.checks)}{within}")
     if hold and hold.faults:
         said.append(f"no answer the last {hold.faults} time{_s(hold.faults)}")
     if hold and hold.throttles:

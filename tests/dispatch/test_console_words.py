@@ -128,7 +128,7 @@ def test_status_adds_up_all_queues_and_shows_the_fleets_pause_before_a_queues_ow
     ("scope", "says"),
     [
         pytest.param(keys.FLEET, "the whole fleet is paused by me@here: lunch; `manage.py", id="fleet"),
-        pytest.param(QUEUE, "pi-jobs is paused by me@here: lunch; `manage.py", id="queue"),
+        pytest.param(QUEUE, "the queue pi-jobs is paused by me@here: lunch; `manage.py", id="queue"),
     ],
 )
 def test_a_job_behind_a_pause_waits_for_whoever_paused(valkey, scope, says):
