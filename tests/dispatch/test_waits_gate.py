@@ -119,9 +119,9 @@ def sleep_ms(answer: object, now: datetime = NOW) -> int:
     return (answer.until - now) // timedelta(milliseconds=1)
 
 
-def is_near(value: float, expected: float, within: float = 5_000) -> bool:
-    """What a real check's own time adds is no more than that."""
-    return expected <= value <= expected + within
+def is_near(value: float, expected: float, *, earlier: float = 0, later: float = 5_000) -> bool:
+    """What a real check's own time changes is no more than that."""
+    return expected - earlier <= value <= expected + later
 
 
 # 9.2: the order of the questions
@@ -220,7 +220,7 @@ def test_a_hold_that_is_met_is_told_with_its_time_and_marks_its_target(world):
     assert elsewhere == Pass()
     assert world.client.keys() == [f"wait:done:{IDENTITY}".encode()]
     (cleared,) = world.events()
-    assert is_near(cleared.pop("heldForMs"), 2 * HOUR_MS)
+    assert is_near(cleared.pop("heldForMs"), 2 * HOUR_MS, earlier=5_000)
     assert cleared == {"event": "wait_cleared", "jobId": "gh-1", "label": f"after {after.isoformat()}"}
 
 
@@ -256,7 +256,7 @@ def test_what_a_check_says_is_what_becomes_of_the_job(world, job, body, expected
         held = world.hold(job)
         assert (held.checks, held.faults, held.throttles) == (1, int(expected), 0)
         # What a check takes is part of neither the sleep nor the hold.
-        assert is_near(held.since_ms, NOW_MS + delay - 60_000, 0)
+        assert is_near(held.since_ms, NOW_MS + delay - 60_000, later=0)
         assert world.client.get(CLAIM) == (b"gh-1" if job.identity else None)
     else:
         assert answer == expected
@@ -331,7 +331,7 @@ def test_the_clock_and_the_counters_outlive_the_worker(world):
     answer = world.judge(world.gate(), now=later)
 
     assert is_near(sleep_ms(answer, later), 240_000)
-    assert is_near(answer.said["heldForMs"], 25 * 60_000 - 5_000, 10_000)
+    assert is_near(answer.said["heldForMs"], 25 * 60_000, earlier=5_000)
     assert (world.hold().since_ms, world.hold().checks) == (since, 2)
 
 
@@ -687,12 +687,13 @@ def test_an_edge_that_breaks_leaves_no_slot_taken(world, edge):
     steps=st.lists(
         st.tuples(
             st.sampled_from(["hold", "fault", "denied", "aborted", "lost hold", "lost fault"]),
-            st.integers(6, 3000),
+            st.integers(1, 430).map(lambda number: 7 * number),
         ),
         max_size=14,
     )
 )
 def test_any_way_of_waiting_counts_as_a_model_does(world, steps):
+    """No sum of sevens is the hour of the bound, where the gate's own milliseconds would decide."""
     world.client.flushall()
     world.profiles["ci"] = world.folder
     verdict = Verdict.HOLD

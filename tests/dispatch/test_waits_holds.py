@@ -146,12 +146,6 @@ def test_denied_slots_are_counted_once_a_pop_until_one_is_got(holds, valkey):
     assert is_near(valkey.pttl(HOLD), 25 * HOUR)
 
 
-def test_forgetting_denials_of_nobody_leaves_no_key(holds, valkey):
-    holds.forget_denials("gh-1")
-
-    assert valkey.keys() == []
-
-
 @pytest.mark.parametrize(
     ("holder", "displacing", "expected"),
     [
@@ -301,28 +295,3 @@ def test_a_slot_given_back_twice_is_refused():
 
     with pytest.raises(RuntimeError, match="twice"):
         slots.give_back()
-
-
-def test_twenty_threads_never_hold_more_slots_than_there_are():
-    slots, guard = CheckSlots(lambda: 2), threading.Lock()
-    inside = most = 0
-
-    def work() -> None:
-        nonlocal inside, most
-        for _ in range(100):
-            if slots.try_take():
-                with guard:
-                    inside += 1
-                    most = max(most, inside)
-                with guard:
-                    inside -= 1
-                slots.give_back()
-
-    threads = [threading.Thread(target=work) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert 1 <= most <= 2
-    assert slots.used == 0
