@@ -165,4 +165,5 @@ def test_the_list_fits_a_hundred_columns_and_every_id_is_whole(entries):
     for entry in entries:
         if entry.job_id.isprintable():
             assert any(entry.job_id in line.split() for line in lines)
+    assert sum("in 1000 d 23 h" in line for line in lines) == len(entries)
     assert lines[-1] == "  and 5 more"

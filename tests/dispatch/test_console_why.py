@@ -335,6 +335,15 @@ def test_a_folder_that_nobody_runs_in_may_be_had_by_who_is_in_hand(valkey, host)
     assert why(valkey)["holders"] == ["local-2"]
 
 
+def test_of_a_scope_that_nobody_wrote_down_no_holder_is_told(valkey, host):
+    host.enqueue("local-1", "local-2")
+    claimed = host.claim()
+    host.start()
+    host.steps.put_off(claimed, until_ms=NOW * 5, reason="scope-busy")
+
+    assert why(valkey)["holders"] == []
+
+
 def test_a_held_job_tells_its_hold_and_its_conditions(valkey, host):
     waits = replace(JOB, wait_for=({"after": "2001-09-09T01:46:40Z"}, {"profile": "green"}))
     enqueue(host, "local-1", job=waits)
@@ -360,9 +369,9 @@ def test_a_held_job_tells_its_hold_and_its_conditions(valkey, host):
 
 
 def test_a_running_job_tells_its_container_and_when_that_ends_itself(valkey, host):
-    enqueue(host, "local-1")
-    claimed = host.claim()
-    host.steps.begin(claimed, container="pi-job-x", deadline_ms=NOW)
+    host.enqueue("local-0", "local-1")
+    host.start()
+    host.steps.begin(host.claim(), container="pi-job-x", deadline_ms=NOW)
 
     found = why(valkey)
 
