@@ -54,6 +54,7 @@ PURE = (
     "runs/workspace/jobuser.py",
     "runs/workspace/prompt.py",
     "runs/workspace/scope.py",
+    "dispatch/console/settings.py",
     "dispatch/durations.py",
     "dispatch/effective.py",
     "dispatch/ids.py",
@@ -63,6 +64,15 @@ PURE = (
     "dispatch/payload.py",
     "dispatch/rungs.py",
     "dispatch/money/windows.py",
+    "dispatch/operator_files/integers.py",
+    "dispatch/operator_files/overlay.py",
+    "dispatch/operator_files/overlay_edit.py",
+    "dispatch/operator_files/pause_windows.py",
+    "dispatch/operator_files/problems.py",
+    "dispatch/operator_files/scoped_limits.py",
+    "dispatch/operator_files/strict_json.py",
+    "dispatch/waits/conditions.py",
+    "dispatch/waits/timing.py",
     "dispatch/worker/timings.py",
 )
 DOORS = {

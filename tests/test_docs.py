@@ -31,14 +31,12 @@ ENDS = {
 }
 # Words of the vocabulary that nothing in this version decides; whoever builds it takes the word out here.
 LATER = {
-    Reason.SCOPE_CAP,
-    Reason.SOFT_HOLD,
     Reason.JOB_IMAGE_FORGE_UNSUPPORTED,
     Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED,
     Reason.OPERATOR_CANCEL,
     Reason.OPERATOR_STOP,
 }
-WAITS = {WaitReason.SCOPE_BUSY}
+WAITS = set(WaitReason) - {WaitReason.RETRY, WaitReason.SCOPE_BUSY_FLEET}
 
 
 @cache
@@ -48,8 +46,15 @@ def logged() -> dict[str, set[str]]:
     for path in product_modules():
         for call in calls_of_event(path):
             for name in names_of(call.args[0]):
-                found[name] |= {keyword.arg for keyword in call.keywords if keyword.arg}
+                found[name] |= fields_of(call)
     return found
+
+
+def fields_of(call: ast.Call) -> set[str]:
+    """The fields of an event, those included whose names are words of Python (`**{"from": …}`)."""
+    spelled = {keyword.arg for keyword in call.keywords if keyword.arg}
+    literals = [keyword.value for keyword in call.keywords if isinstance(keyword.value, ast.Dict)]
+    return spelled | {key.value for one in literals for key in one.keys if isinstance(key, ast.Constant)}
 
 
 def product_modules() -> list[Path]:

@@ -39,7 +39,6 @@ def waiting_job(job_id: str, token: str, job: JobData) -> WaitingJob:
             conditions=job.wait_for,
             label=job_id,
             identity=None,
-            kind=job.kind.value,
         )
     matched = trigger.matched
     meaning = window_key(
@@ -57,7 +56,6 @@ def waiting_job(job_id: str, token: str, job: JobData) -> WaitingJob:
         conditions=job.wait_for,
         label=target_label(job.kind, repo=repo, target=target.type, number=target.number),
         identity=f"{meaning}#{matched.index}",
-        kind=job.kind.value,
     )
 
 

@@ -45,7 +45,6 @@ class WaitingJob:
     conditions: tuple[object, ...] | None
     label: str
     identity: str | None
-    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

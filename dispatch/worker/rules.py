@@ -77,7 +77,7 @@ class Rules:
     def tick(self, wake_all: Callable[[WaitReason], object]) -> None:
         """Look at the files once; then call `wake_all` for each reason that is due, which may fail.
 
-        A reason whose waking failed stays due. For one thread, every `operator_files.live.LOOK_SECONDS`.
+        A reason whose waking failed stays due. For one thread.
         """
         self.wake(self._poll())
         with self._lock:

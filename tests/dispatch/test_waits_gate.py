@@ -35,10 +35,10 @@ BOUNDS = WaitBounds(
 IDENTITY = "acme/web#5:triage#2"
 CI = ({"profile": "ci"},)
 JOB = WaitingJob(
-    job_id="gh-1", token="b/1", conditions=CI, label="acme/web#5", identity=IDENTITY, kind="github"
+    job_id="gh-1", token="b/1", conditions=CI, label="acme/web#5", identity=IDENTITY
 )
 OTHER = replace(JOB, job_id="gh-2", token="b/99")
-LOCAL = replace(JOB, job_id="local-1", label="local-1", identity=None, kind="local")
+LOCAL = replace(JOB, job_id="local-1", label="local-1", identity=None)
 CLAIM = f"wait:key:{IDENTITY}"
 REFUSED = "the gate's own events: a refusal is logged by whoever settles it"
 
