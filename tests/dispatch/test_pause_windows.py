@@ -113,7 +113,7 @@ def times(field: str, *values: object) -> list:
 REFUSED_ROWS = [
     *[(without(field), f"{field} is missing; {HOURS}") for field in ("from", "to")],
     *times("from", "24:00", "12:60", "9:5", "009:00", "0900", "09:00:00", "-1:00", "", 900, None, True),
-    *times("to", "\u0660\u0669:\u0660\u0660", "23:59\n7", "2 2:00", ["06:00"], 6.5),
+    *times("to", "\u0660\u0669:\u0660\u0660", "0\u0669:00", "23:59\n7", "2 2:00", ["06:00"], 6.5),
     (without("scope"), f"scope is missing; {A_SCOPE}"),
     *[
         ({**ROW, "scope": value}, f"scope is {value!a}; {A_SCOPE}")
@@ -137,7 +137,7 @@ REFUSED_ROWS = [
     ],
     *[
         ({**ROW, "tz": value}, f"tz is {value!a}; {ZONE}")
-        for value in ("\u212ayiv", "UTC\x00", None, 5, False)
+        for value in ("Europe/\u212ayiv", "UTC\x00", None, 5, False)
     ],
     *[({**ROW, "days": value}, f"days is {value!a}; {DAYS}") for value in (None, "mon", [], {}, 1)],
     *[
@@ -283,7 +283,11 @@ NIGHTS = [
     # 01:00 -> 00:00 on 1 November at 05:00 UTC: midnight comes twice, and the first one is it
     (HAVANA, "10-31", "all day", "10-31 04:00", "11-01 04:00"),
     (HAVANA, "11-01", "all day", "11-01 04:00", "11-02 05:00"),
+    # 23:00 -> 00:00 on 28 March at 01:00 UTC of the 29th: an end two days after the begin
+    ("America/Nuuk", "03-27", "23:45-23:30", "03-28 01:45", "03-29 01:30"),
+    ("America/Nuuk", "03-28", "all day", "03-28 02:00", "03-29 01:00"),
     # 00:01 -> 23:01 of the day before, which comes back for an hour
+    ("America/St_Johns", "2006-10-29", "00:00-02:00", "2006-10-29 02:30", "2006-10-29 05:30"),
     ("America/St_Johns", "2006-10-28", "all day", "2006-10-28 02:30", "2006-10-29 03:30"),
     # A day that was left out, and the one before it
     ("Pacific/Apia", "2011-12-29", "all day", "2011-12-29 10:00", "2011-12-30 10:00"),
@@ -435,7 +439,7 @@ CHANGES = [  # zone, and an instant near which its clock changes
     *((HAVANA, day) for day in ("03-08", "11-01")),
     *(("America/St_Johns", day) for day in ("2006-04-02", "2006-10-29")),
     *((zone, "2011-12-30") for zone in ("Pacific/Apia", "Pacific/Fakaofo")),
-    *(("Africa/Cairo", day) for day in ("04-24", "10-29")),
+    *(("America/Nuuk", day) for day in ("03-29", "10-25")),
 ]
 
 
