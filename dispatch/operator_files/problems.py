@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,8 @@ class OperatorFileError(ConfigurationError):
 
 def shown(value: object) -> str:
     """Show a found value in a message: escaped, and cut where it is no longer of use."""
-    text = ascii(value)
+    is_word = value is None or isinstance(value, bool)
+    text = json.dumps(value) if is_word else ascii(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
 
 

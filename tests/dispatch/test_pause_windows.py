@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dispatch.operator_files.pause_windows import MOST_HOPS, parse, pause_end, paused_until
-from dispatch.operator_files.problems import OperatorFileError
+from dispatch.operator_files.problems import OperatorFileError, shown
 from dispatch.operator_files.zones import occurrence, zone_named
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "pause-windows.json").read_text())["cases"]
@@ -107,7 +107,7 @@ def without(*fields: str) -> dict:
 
 
 def times(field: str, *values: object) -> list:
-    return [({**ROW, field: value}, f"{field} is {value!a}; {HOURS}") for value in values]
+    return [({**ROW, field: value}, f"{field} is {shown(value)}; {HOURS}") for value in values]
 
 
 REFUSED_ROWS = [
@@ -116,13 +116,13 @@ REFUSED_ROWS = [
     *times("to", "\u0660\u0669:\u0660\u0660", "0\u0669:00", "23:59\n7", "2 2:00", ["06:00"], 6.5),
     (without("scope"), f"scope is missing; {A_SCOPE}"),
     *[
-        ({**ROW, "scope": value}, f"scope is {value!a}; {A_SCOPE}")
+        ({**ROW, "scope": value}, f"scope is {shown(value)}; {A_SCOPE}")
         for value in ("", "\ufeff \n", None, ["a"])
     ],
     ({**ROW, "to": "22:00"}, f"to is '22:00', {SAME}"),
     ({**ROW, "from": "9:00", "to": "09:00"}, f"to is '09:00', {SAME}"),
     *[
-        ({**ROW, "tz": value}, f"tz is {value!a}; {ZONE}")
+        ({**ROW, "tz": value}, f"tz is {shown(value)}; {ZONE}")
         for value in (
             "Mars/Olympus",
             "",
@@ -136,21 +136,21 @@ REFUSED_ROWS = [
         )
     ],
     *[
-        ({**ROW, "tz": value}, f"tz is {value!a}; {ZONE}")
+        ({**ROW, "tz": value}, f"tz is {shown(value)}; {ZONE}")
         for value in ("Europe/\u212ayiv", "UTC\x00", None, 5, False)
     ],
-    *[({**ROW, "days": value}, f"days is {value!a}; {DAYS}") for value in (None, "mon", [], {}, 1)],
+    *[({**ROW, "days": value}, f"days is {shown(value)}; {DAYS}") for value in (None, "mon", [], {}, 1)],
     *[
-        ({**ROW, "days": ["mon", value]}, f"days[1] is {value!a}; {A_DAY}")
+        ({**ROW, "days": ["mon", value]}, f"days[1] is {shown(value)}; {A_DAY}")
         for value in ("funday", "", "mo", "m on", "\uff4don", 1, None, True, ["tue"])
     ],
     *[
-        ({**ROW, field: value}, f"{field} is {value!a}; allowed is YYYY-MM-DD, or no {field}")
+        ({**ROW, field: value}, f"{field} is {shown(value)}; allowed is YYYY-MM-DD, or no {field}")
         for field in ("dateFrom", "dateTo")
         for value in ("2026-1-1", "2026-00-10", "2026-13-10", "2026-01-32", "26-01-01", "2026-01-01T00:00")
     ],
     *[
-        ({**ROW, "dateFrom": value}, f"dateFrom is {value!a}; allowed is YYYY-MM-DD, or no dateFrom")
+        ({**ROW, "dateFrom": value}, f"dateFrom is {shown(value)}; allowed is YYYY-MM-DD, or no dateFrom")
         for value in ("\u0662\u0660\u0662\u0666-01-01", "2026-01-01\n.", "", None, 20260101, True)
     ],
     (
@@ -158,12 +158,12 @@ REFUSED_ROWS = [
         "dateTo is '2026-01-01', before dateFrom '2026-01-02'; allowed is that day or a later one",
     ),
     *[
-        ({**WHOLE, "allDay": value}, f"allDay is {value!a}; allowed is true, or no allDay")
+        ({**WHOLE, "allDay": value}, f"allDay is {shown(value)}; allowed is true, or no allDay")
         for value in (False, None, 1, "true", [])
     ],
-    ({**ROW, "allDay": False}, "allDay is False; allowed is true, or no allDay"),
+    ({**ROW, "allDay": False}, "allDay is false; allowed is true, or no allDay"),
     ({**WHOLE, "from": "22:00"}, f"from is '22:00' {BESIDE}"),
-    ({**WHOLE, "to": None}, f"to is None {BESIDE}"),
+    ({**WHOLE, "to": None}, f"to is null {BESIDE}"),
 ]
 
 
@@ -181,9 +181,9 @@ def test_a_window_is_refused_with_index_field_value_and_what_is_allowed(row, say
     ("content", "says"),
     [
         (b"[]", f"holds []; {A_FILE}"),
-        (b"null", f"holds None; {A_FILE}"),
+        (b"null", f"holds null; {A_FILE}"),
         (b"{}", 'windows is missing; add "windows": [], with an object for each in it'),
-        (b'{"windows": null}', "windows is None; allowed is a list of objects"),
+        (b'{"windows": null}', "windows is null; allowed is a list of objects"),
         (b'{"windows": {"0": {}}}', "windows is {'0': {}}; allowed is a list of objects"),
         (file_of(ROW, []), f"windows[1] is []; {AN_OBJECT}"),
         (file_of("22:00"), f"windows[0] is '22:00'; {AN_OBJECT}"),

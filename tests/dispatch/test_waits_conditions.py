@@ -167,7 +167,7 @@ def test_what_only_looks_like_an_instant_is_none(text):
 @pytest.mark.parametrize(
     ("authored", "place", "words"),
     [
-        (None, "", "is None; allowed is a list of conditions, each {"),
+        (None, "", "is null; allowed is a list of conditions, each {"),
         ({"after": "2026-09-01T09:00Z"}, "", "is {'after': '2026-09-01T09:00Z'}; allowed is a list of"),
         ([], "", "has 0 conditions; allowed are 1 to 4; leave the field out"),
         ([{"profile": name} for name in "abcde"], "", "has 5 conditions; allowed are 1 to 4"),
@@ -186,7 +186,7 @@ def test_what_only_looks_like_an_instant_is_none(text):
         ),
         ([{"after": "2026-09-01T09:00"}], "[0]", "has after '2026-09-01T09:00'; allowed is an existing date"),
         ([{"profile": "a b"}], "[0]", "has profile 'a b'; allowed is a name of letters"),
-        ([{"profile": None}], "[0]", "has profile None; allowed is a name of letters"),
+        ([{"profile": None}], "[0]", "has profile null; allowed is a name of letters"),
         ([{"profile": "a"}, {"profile": "a"}], "[1]", "is a second profile 'a'; allowed is one"),
         (
             [{"after": "2026-09-01T09:00Z"}, {"after": "2027-09-01T09:00Z"}],
