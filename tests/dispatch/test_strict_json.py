@@ -126,6 +126,10 @@ def test_of_thousands_of_problems_the_first_are_told_and_the_rest_counted():
     [
         ("25:00", "'25:00'"),
         ("\u0660\n\ud800", r"'\u0660\n\ud800'"),
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (1, "1"),
         (["a", 1.5], "['a', 1.5]"),
         ("x" * 200, f"'{'x' * 96}..."),
     ],
