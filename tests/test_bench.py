@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.bench import __main__ as bench
+from tests.bench import ladder
 from tests.bench.report import FIGURES, report
 
 
@@ -98,3 +99,19 @@ def test_an_unknown_name_is_answered_with_those_there_are(capsys):
     said = capsys.readouterr().err
     assert "no benchmark named speed" in said
     assert all(key in said for key in FIGURES)
+
+
+def test_the_ladder_decides_about_paused_jobs_and_others_by_files_of_the_size_that_is_promised(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr(ladder, "JOBS", 60)
+    monkeypatch.setattr(ladder, "RELOADS", 2)
+
+    assert bench.main(["ladder"]) == 0
+
+    lines = {line["name"]: line for line in _lines(capsys)}
+    assert list(lines) == list(bench.BENCHES["ladder"])
+    assert all(line["ours"] > 0 for line in lines.values())
+    assert "60 of 60 paused" in lines["ladder-dense"]["note"]
+    assert "60 of 60 paused" not in lines["ladder"]["note"]
+    assert "; 0 of 60 paused" not in lines["ladder"]["note"]

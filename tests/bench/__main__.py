@@ -22,6 +22,7 @@ BENCHES = {
     "latency": ("latency",),
     "memory": ("memory",),
     "commands": ("commands",),
+    "ladder": ("ladder", "ladder-dense", "ladder-reload", "ladder-peer"),
 }
 
 

@@ -50,6 +50,30 @@ FIGURES = {
             at_most=True,
         ),
         Figure(key="commands", what="commands a second that an idle worker sends", target=6, at_most=True),
+        Figure(
+            key="ladder",
+            what="ms to decide about a job under 200 pause windows and 200 scoped limits (p95)",
+            target=1,
+            at_most=True,
+        ),
+        Figure(
+            key="ladder-dense",
+            what="ms to decide about a job where 200 windows leave no gap (p95)",
+            target=1,
+            at_most=True,
+        ),
+        Figure(
+            key="ladder-reload",
+            what="ms of the first decision after the windows were read again (p95)",
+            target=1,
+            at_most=True,
+        ),
+        Figure(
+            key="ladder-peer",
+            what="ms to decide about a job (median), to those of reading both files as JSON",
+            target=1.0,
+            at_most=True,
+        ),
     )
 }
 
