@@ -18,7 +18,7 @@ from dispatch.jobs import local_job
 from dispatch.queue import keys
 from dispatch.queue.producer import LOCAL, Enqueued, Keeping, Producer
 from runs.workspace.scope import canonical_folder, hash16
-from tests.harness.engine_witness import EngineWitness
+from tests.harness.engine_witness import EngineWitness, Life
 from tests.harness.evidence import QUEUE, Evidence, counted_starts, dirty_keys, gather_jobs
 from tests.harness.ground import Ground
 from tests.harness.judge import judge, shown
@@ -129,9 +129,18 @@ class Fleet:
 
     def record(self, job_id: str) -> Mapping[str, Any]:
         """The final record file of a job."""
-        (job,) = self._jobs([job_id])
-        (record,) = (record for record in job.files if record["final"])
-        return record
+        return self.records([job_id])[job_id]
+
+    def records(self, job_ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """The final record file of each of these jobs."""
+        found = {}
+        for job in self._jobs(job_ids):
+            (found[job.job_id],) = (record for record in job.files if record["final"])
+        return found
+
+    def lives(self) -> list[Life]:
+        """The containers of these hosts so far, by the engine's word; none without containers."""
+        return self._witness.lives(self.host_ids) if self._witness else []
 
     def hash_of(self, job_id: str) -> Mapping[bytes, bytes]:
         """What the queue itself says of a job."""

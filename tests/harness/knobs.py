@@ -81,7 +81,8 @@ class Knobs:
 class Points:
     """What happens at the named points; called by any thread of the worker.
 
-    A point with a gate makes the file `<gate>.reached` and goes on when the file `<gate>` is there.
+    A point with a gate adds a byte to the file `<gate>.reached` each time it is reached, and goes on when
+    the file `<gate>` is there (see `tests.harness.gate`).
     """
 
     def __init__(self, knobs: Knobs) -> None:
@@ -93,7 +94,8 @@ class Points:
     def __call__(self, point: str) -> None:
         gate = self._knobs.gates.get(point)
         if gate is not None:
-            Path(f"{gate}.reached").touch()
+            with Path(f"{gate}.reached").open("ab") as marks:
+                marks.write(b".")
             while not Path(gate).exists():
                 time.sleep(0.01)
         time.sleep(self._knobs.delays.get(point, 0))
