@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import redis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from dispatch.money.ledger import Blocked, Granted, Ledger, ReserveRequest, ScopeCaps
 from dispatch.money.tokens import TokenCounter
@@ -31,12 +30,13 @@ EVE = int(datetime.fromisoformat("2026-01-31T22:00:00Z").timestamp() * 1000)
 
 jobs = st.sampled_from(["local-1", "local-2", "repeat:nightly:1"])
 attempts = st.integers(0, 1)
-cap = st.none() | st.integers(0, 4)
+# Seldom so low that nothing is ever granted.
+cap = st.sampled_from([None, None, None, 3, 5, 8, 8, 13, 13, 2, 1, 0])
 scoped = st.none() | st.builds(Caps, day=cap, week=cap, month=cap)
 # The global caps, the hold, and the caps of each scope.
 limits = st.tuples(
-    st.builds(Caps, day=st.integers(0, 4), week=cap, month=cap),
-    st.none() | st.integers(1, 99),
+    st.builds(Caps, day=st.sampled_from([3, 5, 5, 8, 8, 8, 13, 13, 13, 2, 1, 0]), week=cap, month=cap),
+    st.sampled_from([None, None, None, 99, 80, 67, 50, 1]),
     st.fixed_dictionaries(dict.fromkeys(SCOPES, scoped)),
 )
 
@@ -115,13 +115,13 @@ class Model:
         return True
 
 
-class Workers(RuleBasedStateMachine):
+class Workers:
     """Workers of a fleet, their crashes and their clocks, on one server that was empty before."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        super().__init__()
+    def __init__(self, client: redis.Redis, data: st.DataObject) -> None:
         client.flushall()
         self.client = client
+        self.draw = data.draw
         self.ledger = Ledger(client)
         self.tokens = TokenCounter(client)
         self.model = Model()
@@ -129,24 +129,20 @@ class Workers(RuleBasedStateMachine):
         self.pops = 0
         self.first_queued = 1
         self.sent: list[ReserveRequest] = []
+        self.the_operator_sets_caps()
 
-    @initialize(wanted=limits)
-    def a_worker_starts(self, wanted):
-        self.caps, self.percent, self.scope_caps = wanted
+    def the_operator_sets_caps(self) -> None:
+        self.caps, self.percent, self.scope_caps = self.draw(limits)
 
-    @rule(wanted=limits)
-    def the_operator_sets_caps(self, wanted):
-        self.caps, self.percent, self.scope_caps = wanted
-
-    @rule(job_id=jobs, attempt=attempts, scope_hash=st.sampled_from(SCOPES))
-    def a_worker_pops_a_job_and_reserves(self, job_id, attempt, scope_hash):
+    def a_worker_pops_a_job_and_reserves(self) -> None:
         """Also the repeat with another token, when an earlier worker died holding the job."""
         self.pops += 1
+        scope_hash = self.draw(st.sampled_from(SCOPES))
         caps = self.scope_caps[scope_hash]
         self.send(
             ReserveRequest(
-                job_id=job_id,
-                attempt=attempt,
+                job_id=self.draw(jobs),
+                attempt=self.draw(attempts),
                 token=f"boot/{self.pops}",
                 first_queued_ms=self.first_queued,
                 now_ms=self.now_ms,
@@ -156,15 +152,14 @@ class Workers(RuleBasedStateMachine):
             )
         )
 
-    @rule(data=st.data())
-    def an_answer_was_lost_and_the_call_is_repeated_or_delivered_late(self, data):
+    def an_answer_was_lost_and_the_call_is_repeated_or_delivered_late(self) -> None:
         if self.sent:
-            self.send(data.draw(st.sampled_from(self.sent)))
+            self.send(self.draw(st.sampled_from(self.sent)))
 
-    @rule(data=st.data())
-    def the_same_pop_asks_again_later(self, data):
+    def the_same_pop_asks_again_later(self) -> None:
         if self.sent:
-            self.send(replace(data.draw(st.sampled_from(self.sent)), now_ms=self.now_ms, caps=self.caps))
+            request = self.draw(st.sampled_from(self.sent))
+            self.send(replace(request, now_ms=self.now_ms, caps=self.caps))
 
     def send(self, request: ReserveRequest) -> None:
         before = dict(self.model.counters)
@@ -179,48 +174,44 @@ class Workers(RuleBasedStateMachine):
         else:
             assert all(int(self.client.get(key)) <= most for key, most in allowed(request).items())
 
-    @rule(data=st.data())
-    def a_pop_gives_its_reservation_back(self, data):
+    def a_pop_gives_its_reservation_back_or_one_that_lost_the_job_tries(self) -> None:
+        granted = [one for one in self.sent if (one.job_id, one.attempt) in self.model.grants]
         if self.sent:
-            request = data.draw(st.sampled_from(self.sent))
+            request = self.draw(st.sampled_from(granted or self.sent))
             expected = self.model.refund(request.job_id, request.attempt, request.token)
 
             assert self.ledger.refund(request.job_id, request.attempt, token=request.token) is expected
 
-    @rule(job_id=jobs, attempt=attempts, tokens=st.integers(1, 1000))
-    def a_container_says_what_it_used_perhaps_twice(self, job_id, attempt, tokens):
+    def a_container_says_what_it_used_perhaps_twice(self) -> None:
+        job_id, attempt, tokens = self.draw(jobs), self.draw(attempts), self.draw(st.integers(1, 1000))
         expected = self.model.record(job_id, attempt, tokens, self.now_ms)
 
         assert self.tokens.record(job_id, attempt, tokens, now=instant_of(self.now_ms)) is expected
 
-    @rule(hours=st.integers(1, 30))
-    def time_passes_perhaps_over_midnight(self, hours):
-        self.now_ms += hours * 3_600_000
+    def time_passes_perhaps_over_midnight(self) -> None:
+        self.now_ms += self.draw(st.integers(1, 30)) * 3_600_000
 
-    @rule()
-    def the_job_is_queued_anew(self):
+    def the_job_is_queued_anew(self) -> None:
         self.first_queued += 1
 
-    @invariant()
-    def the_counters_are_the_models(self):
-        stand = {
-            key.decode(): int(self.client.get(key))
-            for key in self.client.keys("budget:*")
-            if not key.startswith(b"budget:r:")
+    def check(self) -> None:
+        """Compare everything that is stored with the model."""
+        keys = sorted(key.decode() for key in self.client.scan_iter())
+        grants = {grant_key(*at) for at in (*self.model.grants, *self.model.recorded)}
+        assert {key for key in keys if key.startswith("budget:r:")} == grants
+        with self.client.pipeline() as pipeline:
+            for key in keys:
+                pipeline.ttl(key)
+                pipeline.hget(key, "token") if key in grants else pipeline.get(key)
+            answers = pipeline.execute()
+        stored = dict(zip(keys, answers[1::2], strict=True))
+        counted = {key: int(value) for key, value in stored.items() if key not in grants}
+        assert counted == self.model.counters
+        assert all(count >= 0 for count in counted.values())
+        assert {at: stored[grant_key(*at)].decode() for at in self.model.grants} == {
+            at: grant.token for at, grant in self.model.grants.items()
         }
-        assert stand == self.model.counters
-        assert all(count >= 0 for count in stand.values())
-
-    @invariant()
-    def the_grants_are_the_models(self):
-        stored = {key.decode() for key in self.client.keys("budget:r:*")}
-        assert stored == {grant_key(*at) for at in (*self.model.grants, *self.model.recorded)}
-        for at, grant in self.model.grants.items():
-            assert self.client.hget(grant_key(*at), "token").decode() == grant.token
-
-    @invariant()
-    def no_key_stays_for_ever(self):
-        assert all(self.client.ttl(key) > 0 for key in self.client.scan_iter())
+        assert all(lifetime > 0 for lifetime in answers[::2])
 
 
 def allowed(request: ReserveRequest) -> dict[str, int]:
@@ -236,14 +227,23 @@ def allowed(request: ReserveRequest) -> dict[str, int]:
     return found
 
 
-def test_any_sequence_of_reservations_and_refunds_is_the_models(valkey):
-    run_state_machine_as_test(
-        lambda: Workers(valkey),
-        settings=settings(
-            max_examples=120,
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        ),
-    )
+# As often as they are listed.
+WHAT_HAPPENS = (
+    *[Workers.a_worker_pops_a_job_and_reserves] * 8,
+    *[Workers.a_pop_gives_its_reservation_back_or_one_that_lost_the_job_tries] * 3,
+    *[Workers.the_job_is_queued_anew] * 3,
+    *[Workers.an_answer_was_lost_and_the_call_is_repeated_or_delivered_late] * 2,
+    *[Workers.the_same_pop_asks_again_later] * 2,
+    *[Workers.a_container_says_what_it_used_perhaps_twice] * 2,
+    *[Workers.time_passes_perhaps_over_midnight] * 2,
+    Workers.the_operator_sets_caps,
+)
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck), database=None)
+@given(st.data(), st.lists(st.sampled_from(WHAT_HAPPENS), min_size=50, max_size=60))
+def test_any_sequence_of_reservations_and_refunds_is_the_models(valkey, data, happenings):
+    workers = Workers(valkey, data)
+    for happening in happenings:
+        happening(workers)
+        workers.check()
