@@ -57,7 +57,7 @@ class TokenCounter:
             self._record(
                 keys=[grant_key(job_id, attempt), token_counter_key(GLOBAL_PREFIX, now)],
                 args=[
-                    min(tokens, _MOST),
+                    tokens,
                     int(GRANT_TTL.total_seconds()),
                     int(COUNTER_TTL[Window.DAY].total_seconds()),
                     _MOST,

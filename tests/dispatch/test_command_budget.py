@@ -77,7 +77,7 @@ def test_the_table_on_a_terminal_of_eighty_columns(spent):
     ]
 
 
-@pytest.mark.parametrize("columns", [None, 60])
+@pytest.mark.parametrize("columns", [None, 70])
 def test_without_a_terminal_or_room_there_are_the_same_words_and_no_bars(spent, columns):
     with_bars = table(read(spent, CAPS), columns=80, ink=ASCII)
 
