@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dispatch import configured
 from dispatch.effective import Spending, spending_of
 from dispatch.money.ledger import ScopeCaps, valkey_now
 from dispatch.money.reading import BudgetUse, WindowUse, read_budget
-from dispatch.money.windows import Caps, instant_of
+from dispatch.money.windows import instant_of
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimits
@@ -50,12 +51,7 @@ def caps_in_force(config: Config) -> CapsInForce:
     limits = _read(lambda: _limits(config.scoped_limits_file), problems)
     if overlay is None or limits is None:
         raise ConfigurationError(*problems)
-    configured = Spending(
-        caps=Caps(day=config.daily_cap, week=config.weekly_cap, month=config.monthly_cap),
-        hold_percent=config.soft_hold_pct,
-        token_cap=config.daily_token_cap,
-    )
-    return CapsInForce(spending=spending_of(configured, overlay), limits=limits)
+    return CapsInForce(spending=spending_of(configured.spending(config), overlay), limits=limits)
 
 
 def read(client: redis.Redis, caps: CapsInForce) -> Budget:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, connections
 
-from dispatch.effective import JobDefaults, Spending
+from dispatch import configured
 from dispatch.gates.scopes import ScopeSlots
 from dispatch.money.ledger import Ledger
 from dispatch.money.tokens import TokenCounter
-from dispatch.money.windows import Caps
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Popper
@@ -26,7 +25,7 @@ from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
-from dispatch.waits.gate import WaitBounds, WaitGate
+from dispatch.waits.gate import WaitGate
 from dispatch.waits.holds import Holds
 from dispatch.worker.announcement import announce
 from dispatch.worker.host import Host, JobPlaces, Runs, Work
@@ -96,8 +95,8 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
     host = Host(
         owner=owner,
         queues=(SHARED_QUEUE,),
-        defaults=_defaults(config),
-        spending=_spending(config),
+        defaults=configured.defaults(config),
+        spending=configured.spending(config),
         cap_action=config.cap_action,
         forwarded=forwarded(config.forward_env, config.environment),
         places=_places(config, files),
@@ -171,41 +170,15 @@ def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
     )
 
 
-def _spending(config: Config) -> Spending:
-    return Spending(
-        caps=Caps(day=config.daily_cap, week=config.weekly_cap, month=config.monthly_cap),
-        hold_percent=config.soft_hold_pct,
-        token_cap=config.daily_token_cap,
-    )
-
-
 def _waits(config: Config, client: redis.Redis, slots: Slots) -> WaitGate:
     return WaitGate(
         holds=Holds(client),
         profiles=config.wait_profiles,
-        bounds=WaitBounds(
-            interval_ms=config.wait_interval_ms,
-            max_ms=config.wait_max_ms,
-            after_max_ms=config.wait_after_max_ms,
-            max_checks=config.wait_max_checks,
-            max_faults=config.wait_max_faults,
-            slots=config.wait_check_slots,
-            check_timeout_ms=config.wait_check_timeout_ms,
-        ),
+        bounds=configured.wait_bounds(config),
         environment=config.environment,
         concurrency=lambda: slots.limit,
         is_live=partial(is_pending, client),
         random=random.random,
-    )
-
-
-def _defaults(config: Config) -> JobDefaults:
-    return JobDefaults(
-        provider=config.provider,
-        model=config.model,
-        image=config.job_image,
-        max_turns=config.max_turns,
-        max_tokens=config.max_tokens,
     )
 
 

@@ -18,7 +18,7 @@ from dispatch.money.ledger import (
     Stale,
     valkey_now,
 )
-from dispatch.money.windows import Caps, instant_of, tokens_are_spent
+from dispatch.money.windows import instant_of, tokens_are_spent
 from dispatch.queue import keys
 from dispatch.queue.popper import Claimed
 from dispatch.worker.context import Context
@@ -54,7 +54,8 @@ def _tokens_spent(context: Context) -> TokensSpent | None:
     host, cap = context.host, context.spending.token_cap
     if cap is None:
         return None
-    spent = patiently(host, lambda: host.tokens.spent(context.now))
+    # As of now, not of the claim: gates have taken a while, and midnight chooses the counter.
+    spent = patiently(host, lambda: host.tokens.spent(instant_of(valkey_now(host.client))))
     return TokensSpent(spent=spent, cap=cap) if tokens_are_spent(spent, cap=cap) else None
 
 
@@ -84,7 +85,7 @@ def _scope_caps(context: Context) -> ScopeCaps | None:
     limit, scope_hash = context.limit, context.scope_hash
     if limit is None or scope_hash is None:
         return None
-    return ScopeCaps(scope_hash=scope_hash, caps=Caps(day=limit.day, week=limit.week, month=limit.month))
+    return ScopeCaps(scope_hash=scope_hash, caps=limit.caps)
 
 
 def _ask(host: Host, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:

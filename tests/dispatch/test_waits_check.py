@@ -225,7 +225,7 @@ def test_a_process_without_files_to_spare_could_not_tell_and_loses_none(script, 
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken: list[int] = []
     # Other tests of this process may have left some open.
-    highest = max(map(int, os.listdir("/proc/self/fd")))
+    highest = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 10, limits[1]))
         with contextlib.suppress(OSError):
