@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from datetime import datetime
 
 import pytest
@@ -54,18 +53,12 @@ def test_a_missing_image_is_a_refusal_that_costs_nothing(fleet):
     assert (evidence.counted, evidence.granted, evidence.spans) == (0, 0, ())
 
 
-def _until_a_day_has_time_left(fleet, seconds):
-    left = 24 * 3600 - fleet.client.time()[0] % (24 * 3600)
-    if left < seconds:
-        time.sleep(left)
-
-
 def test_of_many_jobs_at_once_no_more_start_than_the_day_allows(fleet):
     workers = [fleet.worker(name, concurrency=10, daily_cap=5) for name in ("alpha", "beta")]
     for number in range(20):
         fleet.enqueue(fleet.folder(f"folder-{number}", delay="0.3"))
     # A new day would allow five more.
-    _until_a_day_has_time_left(fleet, 20)
+    fleet.until_a_day_has_time_left(20)
     for worker in workers:
         worker.start(KNOBS)
     fleet.until_over(seconds=20)
