@@ -27,13 +27,15 @@ class Pass:
 class Defer:
     """Not now: the job goes back to sleep until `until`, keeping its id, its attempt and its place.
 
-    `scope_hash` names the scope it waits for, so that whoever frees it can wake the oldest waiter. `said` is
-    what the event of this deferral tells beyond the delay (Q 14).
+    `scope_hash` names the scope it waits for, so that whoever frees it can wake the oldest waiter. `cause` is
+    a token that stays with the job and says more than the reason. `said` is what the event of this deferral
+    tells beyond the delay (Q 14).
     """
 
     until: datetime
     reason: str
     scope_hash: str | None = None
+    cause: str | None = None
     said: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dispatch.money.windows import Window
 from dispatch.queue.timings import Timings
 from dispatch.queue.waiters import WaitReason
 from hosts.switches import PauseFlag
+from runs.outcome import Reason
 
 FLEET_PAUSED = "fleet-paused"
 QUEUE_PAUSED = "queue-paused"
@@ -59,6 +61,21 @@ SLEEPS: Mapping[str, Sleep] = {
         is_exact=True,
     ),
 }
+
+
+_FULL_CAPS: Mapping[str, str] = {
+    Reason.OVER_BUDGET: "the cap of starts a {window} is reached",
+    Reason.SOFT_HOLD: "what the soft hold leaves free of the cap of starts a {window} is spent",
+    Reason.SCOPE_CAP: "the cap of its folder or repository, starts a {window}, is reached",
+    Reason.DAILY_TOKEN_CAP: "the cap of tokens a {window} is reached",
+}
+
+
+def full_cap(cause: str | None) -> str:
+    """Say which cap holds a job up, by the cause that stands with it (`scope-cap:day`)."""
+    reason, _, window = (cause or "").partition(":")
+    said = _FULL_CAPS.get(reason)
+    return said.format(window=window) if said and window in set(Window) else SLEEPS[WaitReason.CAP].brief
 
 
 def sleep_of(reason: str | None) -> Sleep:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dispatch.console.instants import span, stamp
 from dispatch.console.standing import NOT_IN_LINE, Facts, ended_as, is_due, reason_of
-from dispatch.console.waiting import NO_WORKER, TIMINGS, obstacle, sentence, sleep_of
+from dispatch.console.waiting import NO_WORKER, TIMINGS, full_cap, obstacle, sentence, sleep_of
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.queue.waiters import WaitReason
@@ -127,7 +127,9 @@ def _asleep(known: Explanation) -> Explanation:
     said = sentence(words.brief)
     match facts.entry.reason:
         case WaitReason.WAIT:
-            said = _held(facts)
+            return _waiting(known)
+        case WaitReason.CAP:
+            said = sentence(full_cap(facts.entry.cause))
         case WaitReason.SCOPE_BUSY | WaitReason.SCOPE_BUSY_FLEET if facts.holders:
             said = sentence(f"{words.brief}: {_busy_with(facts.holders)}")
         case WaitReason.RETRY:
@@ -139,11 +141,20 @@ def _asleep(known: Explanation) -> Explanation:
     return replace(known, sentence=said, remedy=words.ends)
 
 
+def _waiting(known: Explanation) -> Explanation:
+    facts = known.facts
+    after = facts.conditions.after if facts.conditions else None
+    if after is None or after.timestamp() * 1000 <= facts.queue.now_ms:
+        return replace(known, sentence=_held(facts), remedy=sleep_of(WaitReason.WAIT).ends)
+    return replace(
+        known,
+        sentence=f"It is held and not to start before {stamp(int(after.timestamp() * 1000))}.",
+        remedy="Then it is brought back to the front of its queue by itself.",
+    )
+
+
 def _held(facts: Facts) -> str:
     conditions, hold, now_ms = facts.conditions, facts.hold, facts.queue.now_ms
-    after = conditions.after if conditions else None
-    if after and after.timestamp() * 1000 > now_ms:
-        return f"It is held and not to start before {stamp(int(after.timestamp() * 1000))}."
     profiles = conditions.profiles if conditions else ()
     say = "says" if len(profiles) == 1 else "say"
     said = [f"It is held until {', '.join(profiles) or 'its conditions'} {say} go"]

@@ -63,6 +63,7 @@ def as_data(found: Explanation) -> dict[str, Any]:
         "queue": entry.queue,
         "state": entry.state.value,
         "reason": found.reason,
+        "cause": entry.cause,
         "sentence": found.sentence,
         "remedy": found.remedy,
         "notes": list(found.notes),

@@ -12,7 +12,7 @@ from dispatch.queue.states import State
 # What is asked of a hash, in this order; texts and payload stay where they are.
 NAMES = (
     *("status", "taker", "host", "attempt", "attempts", "putBacks"),
-    *("reason", "since", "until", "firstQueued", "scope"),
+    *("reason", "since", "until", "firstQueued", "scope", "cause"),
     *("enqueued_at", "started_at", "ended_at", "created_at"),
 )
 _MOST_DIGITS = 16
@@ -32,7 +32,8 @@ class Entry:
     `position` counts from 1 in the order of being taken, None for a job that is not in line. `host` has it,
     `token` is its pop's. `attempt` counts from 0, `attempts` is the maximum. `since_ms`: since when it stands
     as it does (for a sleeping one: sleeps for this reason). `reason` is what it sleeps for, or did last;
-    `until_ms` when it wakes. `scope_hash` is the digest of its folder or repository.
+    `cause` is the token that says more of it, `until_ms` when it wakes. `scope_hash` is the digest of its
+    folder or repository.
     """
 
     job_id: str
@@ -45,6 +46,7 @@ class Entry:
     attempts: int = 1
     put_backs: int = 0
     reason: str | None = None
+    cause: str | None = None
     since_ms: int | None = None
     until_ms: int | None = None
     first_queued_ms: int | None = None
@@ -70,6 +72,7 @@ def read_entry(
         attempts=max(number(texts["attempts"]) or 1, 1),
         put_backs=number(texts["putBacks"]) or 0,
         reason=texts["reason"],
+        cause=texts["cause"] if state is State.SCHEDULED else None,
         since_ms=_since(state, texts),
         until_ms=number(texts["until"]) if state is State.SCHEDULED else None,
         first_queued_ms=number(texts["firstQueued"]) or milliseconds(texts["created_at"] or ""),

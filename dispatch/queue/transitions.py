@@ -67,10 +67,19 @@ class Transitions:
             (claimed.raw_id, claimed.token),
         )
 
-    def put_off(self, claimed: Claimed, *, until_ms: int, reason: str, scope_hash: str | None = None) -> Step:
+    def put_off(
+        self,
+        claimed: Claimed,
+        *,
+        until_ms: int,
+        reason: str,
+        scope_hash: str | None = None,
+        cause: str | None = None,
+    ) -> Step:
         """Let it sleep until an instant of Valkey's clock, rounded up to a second; no attempt is spent.
 
-        `scope_hash` names what it waits for, so that `waiters.wake` of that scope finds it.
+        `scope_hash` names what it waits for, so that `waiters.wake` of that scope finds it. `cause` is a
+        token that says more than the reason, for whoever asks why it sleeps.
         """
         names = keys.queue_keys(claimed.queue)
         return self._step(
@@ -79,7 +88,7 @@ class Transitions:
                 *(keys.job(claimed.raw_id), names.taken(self.owner.boot), names.scheduled),
                 *(keys.waiters(claimed.queue, reason, scope_hash), keys.QUEUES),
             ),
-            (claimed.raw_id, claimed.token, until_ms, reason, scope_hash or "", names.jobs),
+            (claimed.raw_id, claimed.token, until_ms, reason, scope_hash or "", names.jobs, cause or ""),
         )
 
     def begin(self, claimed: Claimed, *, container: str, deadline_ms: int) -> Step:

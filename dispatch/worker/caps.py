@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from dispatch.money.ledger import Blocked
@@ -21,12 +20,14 @@ def held_up(context: Context, by: Blocked | TokensSpent) -> Defer | Refusal:
     said = _said(context, by)
     if context.host.cap_action is CapAction.REFUSE:
         return Refusal(reason, said=said)
-    return Defer(until=_turn(context, by), reason=WaitReason.CAP, said={"cause": reason.value, **said})
-
-
-def _turn(context: Context, by: Blocked | TokensSpent) -> datetime:
-    """Tell when the window that was full turns: another may be full then, which is asked again."""
-    return window_end(Window.DAY if isinstance(by, TokensSpent) else by.window, context.now)
+    window = Window.DAY if isinstance(by, TokensSpent) else by.window
+    return Defer(
+        # Another window may be full then, which is asked again.
+        until=window_end(window, context.now),
+        reason=WaitReason.CAP,
+        cause=f"{reason.value}:{window.value}",
+        said={"cause": reason.value, **said},
+    )
 
 
 def _said(context: Context, by: Blocked | TokensSpent) -> dict[str, Any]:

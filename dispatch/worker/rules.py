@@ -51,6 +51,10 @@ class Rules:
     _due: set[WaitReason] = field(default_factory=lambda: set(_AT_BOOT))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        if self.files.overlay:
+            self.apply_concurrency(self.files.overlay.current)
+
     def pause_windows(self) -> tuple[PauseWindow, ...]:
         """Answer the windows in force."""
         return self.files.windows.current if self.files.windows else ()

@@ -74,7 +74,11 @@ class Settlement:
         done = self._take(
             "put off",
             lambda: self._host.transitions.put_off(
-                claimed, until_ms=until_ms, reason=defer.reason, scope_hash=defer.scope_hash
+                claimed,
+                until_ms=until_ms,
+                reason=defer.reason,
+                scope_hash=defer.scope_hash,
+                cause=defer.cause,
             ),
         )
         # A job that waits for the same thing again is no news, unless there is more to say of it.

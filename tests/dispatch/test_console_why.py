@@ -112,6 +112,16 @@ CASES = [
         "when the window ends",
     ),
     case("cap", asleep("cap"), LIVES, "cap", "A cap is used up.", "`manage.py budget` shows"),
+    *(
+        case(cause, asleep("cap", cause=cause), LIVES, "cap", says, "`manage.py budget` shows")
+        for cause, says in {
+            "over-budget:week": "The cap of starts a week is reached.",
+            "soft-hold:day": "What the soft hold leaves free of the cap of starts a day is spent.",
+            "scope-cap:month": "The cap of its folder or repository, starts a month, is reached.",
+            "daily-token-cap:day": "The cap of tokens a day is reached.",
+            "scope-cap:moon": "A cap is used up.",
+        }.items()
+    ),
     case(
         "folder", asleep("scope-busy"), LIVES, "scope-busy", "folder or repository is busy.", "is woken when"
     ),
@@ -157,7 +167,7 @@ CASES = [
     ),
     case(
         *("held until an instant", asleep("wait"), LIVES, "wait"),
-        *("not to start before 2001-09-09 01:47:40 UTC.", "itself"),
+        *("not to start before 2001-09-09 01:47:40 UTC.", "Then it is brought back"),
         conditions=AFTER,
     ),
     case(

@@ -17,6 +17,8 @@ from dispatch.operator_files.overlay import EMPTY
 from dispatch.operator_files.overlay import parse as parse_overlay
 from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.queue.promote import Promoter
+from dispatch.worker.attempt import attempt
 from dispatch.worker.rules import OperatorFiles
 from pidispatch_site.variables import CapAction
 from runs.result import RunResult
@@ -215,9 +217,14 @@ def test_a_cap_of_the_settings_holds_up_the_next_job(
     assert found == "cap"
     assert until >= ground.midnight
     assert [line["cause"] for line in events("cap_deferred")] == [reason]
+    assert queuekit.hash_of(valkey, "local-1")["cause"].startswith(f"{reason}:")
     ground.write("settings", {key: 1000 for key in settings if key != "softHoldPct"})
     ground.look()
     assert ground.is_awake()
+    Promoter(valkey).promote(ground.bench.host.queues)
+    attempt(ground.bench.host, ground.bench.claim())
+    assert ground.bench.standing() == "finished"
+    assert "cause" not in queuekit.hash_of(valkey, "local-1")
 
 
 def test_a_scopes_cap_is_asked_before_the_fleets_and_spares_it(ground, events):
@@ -290,6 +297,12 @@ def test_concurrency_follows_the_file_without_a_job(ground):
     ground.paths["settings"].unlink()
     ground.look()
     assert ground.bench.host.slots.limit == 2
+
+
+def test_concurrency_of_the_settings_counts_from_the_boot_on(tmp_path, valkey):
+    (tmp_path / "settings.json").write_text('{"concurrency": 4}')
+
+    assert Ground(tmp_path, valkey).bench.host.slots.limit == 4
 
 
 def test_an_unknown_setting_is_said_and_does_not_matter(ground, events):

@@ -25,7 +25,7 @@ local member = id .. ':' .. execution
 local ttl = tonumber(ARGV[6])
 local seconds = math.floor(now / 1000)
 redis.call('HSET', job, 'status', 'started', 'started_at', ARGV[3], 'last_heartbeat', ARGV[3], 'worker_name', ARGV[5])
-redis.call('HDEL', job, 'reason', 'until', 'since')
+redis.call('HDEL', job, 'reason', 'until', 'since', 'cause')
 redis.call('PERSIST', job)
 redis.call('LREM', KEYS[2], 1, id)
 redis.call('HSET', KEYS[6], 'id', execution, 'job_id', id, 'created_at', ARGV[4], 'last_heartbeat', ARGV[4],

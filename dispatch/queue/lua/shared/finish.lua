@@ -15,7 +15,7 @@ end
 local function finish(f)
   local failed = f.status == 'failed'
   local ttl = lifetime(f.job, failed and 'failure_ttl' or 'result_ttl', f.ttl)
-  redis.call('HDEL', f.job, 'taker', 'host', 'left', 'reason', 'until', 'since')
+  redis.call('HDEL', f.job, 'taker', 'host', 'left', 'reason', 'until', 'since', 'cause')
   redis.call('HSET', f.job, 'status', f.status, 'ended_at', f.ended_at, 'last_heartbeat', f.ended_at)
   if f.left then
     redis.call('HSET', f.job, 'left', f.left)

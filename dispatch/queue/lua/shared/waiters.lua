@@ -12,14 +12,17 @@ local function leave_waiters(queue, id, reason, scope)
 end
 
 -- sleep(s) puts a job to sleep: until s['until'] ms, for s.reason, in s.scheduled and s.waiters. The wake time is
--- a whole second, rounded up. `since` is kept while the reason stays the same.
+-- a whole second, rounded up. `since` is kept while the reason stays the same; s.cause ('' or nil: none) says more.
 local function sleep(s)
   local known = redis.call('HMGET', s.job, 'firstQueued', 'reason', 'since')
   local first = tonumber(known[1] or '') or s.now
   local since = known[2] == s.reason and known[3] or string.format('%d', s.now)
   redis.call('HSET', s.job, 'status', 'scheduled', 'reason', s.reason, 'since', since,
     'until', string.format('%d', s['until']), 'left', s.token)
-  redis.call('HDEL', s.job, 'taker', 'host')
+  redis.call('HDEL', s.job, 'taker', 'host', 'cause')
+  if s.cause and s.cause ~= '' then
+    redis.call('HSET', s.job, 'cause', s.cause)
+  end
   if s.scope ~= '' then
     redis.call('HSET', s.job, 'scope', s.scope)
   end
