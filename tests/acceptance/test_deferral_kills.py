@@ -47,13 +47,13 @@ def _require_untouched(fleet: Fleet, job_ids: list[str]) -> None:
 
 
 def test_a_job_that_is_put_to_sleep_for_a_time_is_neither_lost_nor_tried_nor_early(fleet, files):
-    paused, end = fleet.folder("paused"), in_seconds(9)
+    paused, end = fleet.place("paused"), in_seconds(9)
     files.pause(paused, to=end)
     files.says(3)
     worker = _worker(fleet, files, concurrency=1)
     job_ids = [
-        fleet.enqueue(fleet.folder("after"), wait_for=({"after": end.isoformat()},)),
-        fleet.enqueue(fleet.folder("check"), wait_for=({"profile": "check"},)),
+        fleet.enqueue(fleet.place("after"), wait_for=({"after": end.isoformat()},)),
+        fleet.enqueue(fleet.place("check"), wait_for=({"profile": "check"},)),
         fleet.enqueue(paused),
     ]
 
@@ -73,7 +73,7 @@ def test_a_job_that_is_put_to_sleep_for_a_time_is_neither_lost_nor_tried_nor_ear
 
 
 def test_a_job_that_is_put_to_sleep_by_a_cap_is_neither_lost_nor_tried(fleet, files):
-    folder = fleet.folder("folder")
+    folder = fleet.place("folder")
     files.write("limits", limited([folder], day=1))
     worker = _worker(fleet, files)
     fleet.enqueue(folder)
@@ -96,7 +96,7 @@ def test_a_job_that_is_put_to_sleep_by_a_cap_is_neither_lost_nor_tried(fleet, fi
 
 @pytest.mark.parametrize(("stop", "standing"), [(BEFORE, "queued"), (AFTER, "scheduled")])
 def test_a_job_that_is_put_to_sleep_for_its_folder_is_neither_lost_nor_tried(fleet, files, stop, standing):
-    folder = fleet.folder("folder", delay="20")
+    folder = fleet.place("folder", delay="20")
     worker = _worker(fleet, files)
     holder, job_id = fleet.enqueue(folder), fleet.enqueue(folder)
 

@@ -56,7 +56,7 @@ def _asleep(
 ) -> Sleepers:
     """Put a job to sleep for each of these reasons, for so many seconds where that is known."""
     fleet.until_a_day_has_time_left(30)
-    folders = {name: fleet.folder(name, delay="0.4") for name in names}
+    folders = {name: fleet.place(name, delay="0.4") for name in names}
     files.write("limits", limited([folders["cap"]], day=1))
     end = in_seconds(seconds)
     # The worst that rounding up to a whole second can do.
@@ -119,7 +119,7 @@ def test_a_sleeper_is_as_it_was_and_wakes_in_time_and_never_early(fleet, files):
 def test_a_sleeper_goes_before_every_job_that_came_after_it(fleet, files):
     names = [name for name in REASONS if name != "folder"]
     sleepers = _asleep(fleet, files, names, concurrency=1, seconds=4)
-    later = [fleet.enqueue(fleet.folder(f"later-{number}", delay="0.4")) for number in range(18)]
+    later = [fleet.enqueue(fleet.place(f"later-{number}", delay="0.4")) for number in range(18)]
     wakes = _let_go(fleet, files, sleepers)
     fleet.until_over(seconds=20)
 

@@ -20,8 +20,8 @@ SOON = 5
 @pytest.mark.parametrize("paused", [1, 50])
 def test_who_may_go_starts_within_seconds_behind_others_that_may_not(fleet, concurrency, paused):
     files = OperatorGround(fleet.home / "operator")
-    folders = [fleet.folder(f"paused-{number}") for number in range(paused)]
-    others = [fleet.folder(f"other-{number}") for number in range(6)]
+    folders = [fleet.place(f"paused-{number}") for number in range(paused)]
+    others = [fleet.place(f"other-{number}") for number in range(6)]
     files.pause(*folders)
     files.says(3)
     worker = fleet.worker(concurrency=concurrency, environment=files.environment)

@@ -81,6 +81,10 @@ class Fleet:
         """Make a folder; an order's underscore stands for a dash."""
         return self.ground.folder(name, {key.replace("_", "-"): value for key, value in orders.items()})
 
+    def place(self, name: str, **orders: str) -> Path:
+        """Make a folder for a worker without containers, as in `folder`, in no time."""
+        return self.ground.place(name, {key.replace("_", "-"): value for key, value in orders.items()})
+
     def enqueue(self, folder: Path, *, keeping: Keeping = LOCAL, **fields: Any) -> str:
         """Put a job on a folder into the queue and answer its id."""
         job_id = f"local-{self._salt}{next(self._numbers):04x}"

@@ -46,6 +46,13 @@ class Ground:
         _give_away(path)
         return path
 
+    def place(self, name: str, orders: Mapping[str, str] | None = None) -> Path:
+        """Make a folder that is no working tree, for workers that prepare nothing; else as `folder`."""
+        path = self.home / name
+        (path / ".fake").mkdir(parents=True)
+        self.order(name, {"journal": "", **(orders or {})})
+        return path
+
     def order(self, name: str, orders: Mapping[str, str]) -> None:
         """Give orders to the jobs to come in this folder (see image/fake/README.md)."""
         for order, value in orders.items():
