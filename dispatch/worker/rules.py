@@ -65,7 +65,12 @@ class Rules:
 
     def overlay(self) -> Overlay:
         """Read the settings as they stand in their file; OperatorFileError when they do not load."""
-        return self.files.read_overlay()
+        overlay, followed = self.files.read_overlay(), self.files.overlay
+        if followed and overlay != followed.current:
+            # They may be taken back before the next look, which then sees no change: whoever falls asleep
+            # because of them has to look again.
+            self._count_change()
+        return overlay
 
     def apply_concurrency(self, overlay: Overlay) -> None:
         """Give the host as many slots as the overlay says, or the configuration."""
@@ -110,8 +115,12 @@ class Rules:
             self.apply_concurrency(files.overlay.current)
             changed.add(WaitReason.CAP)
         if changed:
-            self.version += 1
+            self._count_change()
         return changed
+
+    def _count_change(self) -> None:
+        with self._lock:
+            self.version += 1
 
 
 def load_operator_files(config: Config) -> OperatorFiles:

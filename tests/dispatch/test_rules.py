@@ -153,6 +153,34 @@ def test_an_edit_between_the_look_and_the_sleep_is_not_missed(tmp_path, valkey, 
     assert ground.is_awake()
 
 
+def test_a_cap_that_stood_there_for_a_moment_puts_nobody_to_sleep_for_long(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap_action=CapAction.PARK)
+    ground.write("settings", {"dailyCap": 9})
+    ground.look()
+    ground.bench.attempt("local-0")
+
+    ground.write("settings", {"dailyCap": 1})
+    ground.bench.attempt()
+    assert ground.sleeps()[0] == "cap"
+    ground.write("settings", {"dailyCap": 9})
+    ground.look()
+
+    assert ground.is_awake()
+
+
+def test_a_cap_that_stays_is_looked_at_once(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap_action=CapAction.PARK)
+    ground.write("settings", {"dailyCap": 1})
+    ground.look()
+    ground.bench.attempt("local-0")
+
+    ground.bench.attempt()
+    ground.look()
+
+    assert ground.sleeps()[0] == "cap"
+    assert not ground.is_awake()
+
+
 @pytest.mark.parametrize(
     ("settings", "reason", "cause", "said"),
     [
