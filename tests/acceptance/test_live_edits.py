@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dispatch.worker.timings import WorkerTimings
+from tests.harness.editing import MANNERS, in_place, linked, replaced
 from tests.harness.fleet import Fleet
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs
@@ -25,43 +26,6 @@ TOLD, STARTED = 1.0, 5.0
 LABELS: dict[Name, str] = {"windows": "pause_windows", "limits": "scoped_limits", "settings": "settings"}
 #: The starts of a day that the settings allow, all of them used up before.
 CAP = 10
-
-_numbers = itertools.count()
-
-
-def in_place(path: Path, text: str) -> None:
-    path.write_text(text)
-
-
-def replaced(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{next(_numbers)}")
-    temporary.write_text(text)
-    temporary.replace(path)
-
-
-def linked(path: Path, text: str) -> None:
-    """Write another file, and put a link to it in the place of what was there."""
-    target = path.with_name(f"target-{next(_numbers)}")
-    target.write_text(text)
-    link = path.with_name(f".{next(_numbers)}")
-    link.symlink_to(target)
-    link.replace(path)
-
-
-def through_the_link(path: Path, text: str) -> None:
-    assert path.is_symlink()
-    path.write_text(text)
-
-
-def in_two_strokes(path: Path, text: str) -> None:
-    with path.open("w") as file:
-        file.write(text[:9])
-        file.flush()
-        time.sleep(0.05)
-        file.write(text[9:])
-
-
-MANNERS = (in_place, replaced, linked, through_the_link, linked, in_two_strokes)
 
 
 def forty_nine_others(path: Path, texts: Sequence[str]) -> None:

@@ -475,7 +475,10 @@ def test_whatever_happens_between_two_steps_nothing_stays_held_and_what_is_paid_
         on.require_sound(but="containers:")
         ends = on.ends()
         assert ends.standing in {"finished", "failed", "scheduled", "queued"}
+        paid = [reserved for *_, reserved in ends.records].count(True)
         assert ends.starts == ends.starts_of_scope == ends.grants
+        # A bug between the ledger's yes and our hearing it leaves a start counted: one too many, not too few.
+        assert ends.grants == paid or (point == "after reserve" and act is not is_stopped)
         assert [final for *_, final, _ in ends.records].count(True) <= 1
 
 
