@@ -56,6 +56,8 @@ def test_jobs_parked_at_a_cap_start_soon_after_it_is_raised_and_no_sooner(contai
     ]
     for worker in workers:
         worker.start(Knobs(), ready=False)
+    for worker in workers:
+        worker.until_said("worker_started", seconds=60)
     job_ids = [fleet.enqueue(fleet.folder(f"folder-{number}")) for number in range(8)]
     until(lambda: _asleep_at_the_cap(fleet) == 6, seconds=30, what="six jobs are parked")
     fleet.until_over([job_id for job_id in job_ids if fleet.statuses([job_id]) != [b"scheduled"]], seconds=10)

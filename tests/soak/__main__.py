@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 #: Each is `tests.soak.<name>.run(short=…)`: it answers its figures, or raises AssertionError.
-SOAKS = ("kill", "pair", "stop", "valkey", "engine", "points", "floods", "edits")
+SOAKS = ("kill", "pair", "stop", "valkey", "engine", "points", "floods", "edits", "caps", "unpaid")
 
 Soak = Callable[..., Mapping[str, object]]
 
