@@ -150,20 +150,22 @@ class CapRace:
         assert [len(life.started) for life in lives] == [1] * places, lives
         concerned = KINDS if kind.ledger is Ledger.SCOPE else FLEET_KINDS
         expected = {one: count + places * (one in concerned) for one, count in before.items()}
-        assert self.counters() == expected
+        counters = self.counters()
+        assert counters == expected, counters
         ran = {life.job_id for life in lives}
         self._check_records(kind, job_ids, ran)
         event = _REFUSALS[kind.ledger].event
         said = [one for one in self.fleet.events(event) if one["jobId"] in job_ids]
-        assert {one["jobId"] for one in said} == set(job_ids) - ran
+        assert {one["jobId"] for one in said} == set(job_ids) - ran, said
         cap = expected[kind]
-        assert {(one["window"], one["reserved"], one["cap"]) for one in said} == {(kind.window, cap, cap)}
+        told = {(one["window"], one["reserved"], one["cap"]) for one in said}
+        assert told == {(kind.window, cap, cap)}, told
 
     def _check_records(self, kind: Kind, job_ids: list[str], ran: set[str]) -> None:
         for job_id, record in self.fleet.records(job_ids).items():
             found = record["outcome"], record["reason"], record["budgetReserved"]
             refusal = "policy", _REFUSALS[kind.ledger].reason, False
-            assert found == (("completed", None, True) if job_id in ran else refusal), job_id
+            assert found == (("completed", None, True) if job_id in ran else refusal), record
 
     def _until_midnight_is_far(self) -> None:
         """Wait over the turn of the day: a race over it would be one for the places of two windows."""

@@ -92,7 +92,7 @@ class Unpaid:
         self._checking.until_arrived(len(job_ids))
         self._meet(outage, self._checking)
         self._hold(outage, seconds, job_ids)
-        assert self._reserving.arrived == 0
+        assert self._reserving.arrived == 0, "one went on to the money"
         self._heal(outage, job_ids)
 
     def at_the_token_cap(self, outage: Outage, *, seconds: float) -> None:
@@ -109,7 +109,7 @@ class Unpaid:
         self._meet(outage, self._popped)
         self._hold(outage, seconds, job_ids)
         # One that can be read says that tokens are left.
-        assert outage.is_readable or self._reserving.arrived == 0
+        assert outage.is_readable or self._reserving.arrived == 0, "one went on to the money"
         self._heal(outage, job_ids)
 
     def _meet(self, outage: Outage, gate: Gate) -> None:
@@ -129,30 +129,35 @@ class Unpaid:
             what="the outage lasts",
         )
         if outage.is_readable:
-            client = self.fleet.client
-            assert set(self.fleet.statuses(job_ids)) == {b"queued"}
-            assert not any(client.exists(grant_key(job_id, 0)) for job_id in job_ids)
+            client, statuses = self.fleet.client, self.fleet.statuses(job_ids)
+            assert set(statuses) == {b"queued"}, statuses
+            granted = [job_id for job_id in job_ids if client.exists(grant_key(job_id, 0))]
+            assert not granted, granted
 
     def _heal(self, outage: Outage, job_ids: list[str]) -> None:
         """End it: each job runs, in one container."""
         outage.end(self._server)
         self.fleet.until_over(job_ids, seconds=60)
-        assert self._lives(job_ids) == dict.fromkeys(job_ids, 1)
-        assert self._failed(job_ids) == []
+        lives, failed = self._lives(job_ids), self._failed(job_ids)
+        assert lives == dict.fromkeys(job_ids, 1), lives
+        assert not failed, failed
 
     def _nothing_runs(self, job_ids: list[str]) -> bool:
         """Require that none of them has a container or has failed."""
-        assert self._lives(job_ids) == {}
-        assert self._failed(job_ids) == []
+        lives, failed = self._lives(job_ids), self._failed(job_ids)
+        assert not lives, lives
+        assert not failed, failed
         return True
 
     def require_sound(self) -> None:
         """Judge everything: each job completed, in one container that is counted once."""
         evidence = self.fleet.require_sound()
         jobs = len(evidence.jobs)
-        assert outcomes(evidence) == {"completed": jobs}
-        assert (evidence.counted, evidence.granted) == (jobs, jobs)
-        assert self.fleet.complaints() == ""
+        ended = outcomes(evidence)
+        assert ended == {"completed": jobs}, ended
+        assert evidence.counted == jobs, evidence.counted
+        complaints = self.fleet.complaints()
+        assert not complaints, complaints
 
     def _enqueue(self, count: int, **fields: object) -> list[str]:
         begin = len(self.fleet.job_ids)
