@@ -29,7 +29,7 @@ class Defer:
 
     `scope_hash` names the scope it waits for, so that whoever frees it can wake the oldest waiter. `cause` is
     a token that stays with the job and says more than the reason. `said` is what the event of this deferral
-    tells beyond the delay (Q 14).
+    tells beyond the delay (Q 14); it has none where `is_told`: another event has told it.
     """
 
     until: datetime
@@ -37,6 +37,7 @@ class Defer:
     scope_hash: str | None = None
     cause: str | None = None
     said: Mapping[str, object] = field(default_factory=dict)
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
     MasterDownError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
@@ -22,14 +23,18 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from pidispatch_site import embedded, server_url
-from pidispatch_site.errors import OperationalError
+from pidispatch_site.errors import ConfigurationError, OperationalError
 from pidispatch_site.places import StateDirectory
 
 POP_MARGIN_SECONDS = 5.0
 
 
 class ServerRefusesWritesError(ResponseError):
-    """The server cannot keep what it is told (MISCONF: its disk is full or fails)."""
+    """The server does not keep what it is told: MISCONF (its disk), NOREPLICAS (too few copies)."""
+
+
+class ServerBusyError(ResponseError):
+    """The server is in the middle of somebody's script that takes too long (BUSY)."""
 
 
 # The server or the way to it is at fault, and the same command may go through later: what a thread that holds
@@ -44,16 +49,35 @@ VALKEY_FAULTS: tuple[type[Exception], ...] = (
     MasterDownError,
     TryAgainError,
     ServerRefusesWritesError,
+    ServerBusyError,
 )
 
 
 class _Parser(_RESP2Parser):
-    """redis-py's, which also knows MISCONF; without it a full disk looks like a mistake of ours."""
+    """redis-py's, which knows some more states of a server; without it they look like mistakes of ours."""
 
     EXCEPTION_CLASSES = {  # noqa: RUF012 - as the base class has it
         **_RESP2Parser.EXCEPTION_CLASSES,
         "MISCONF": ServerRefusesWritesError,
+        "NOREPLICAS": ServerRefusesWritesError,
+        "BUSY": ServerBusyError,
     }
+
+
+def require_no_eviction(client: redis.Redis) -> None:
+    """Refuse a server that throws keys away when it is full; ConfigurationError says how to mend it.
+
+    Counters of caps would begin anew, and jobs would vanish. A server that may not be asked is trusted.
+    """
+    try:
+        policy = client.info("memory").get("maxmemory_policy")
+    except NoPermissionError:
+        return
+    if policy not in (None, "noeviction"):
+        raise ConfigurationError(
+            f"Valkey throws keys away when it is full (maxmemory-policy is {policy}): spend caps would begin"
+            " anew and jobs would vanish. Set maxmemory-policy noeviction on the server."
+        )
 
 
 def state_client(url: str, *, socket_timeout: float = 2.0) -> redis.Redis:

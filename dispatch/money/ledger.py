@@ -162,7 +162,18 @@ class Ledger:
 
         False when there is none, or when another pop of the job holds it: then nothing is touched.
         """
-        return bool(self._refund(keys=[grant_key(job_id, attempt)], args=[token]))
+        grant = grant_key(job_id, attempt)
+        return bool(self._refund(keys=[grant, grant], args=[token, ""]))
+
+    def refund_left(
+        self, job_id: str, attempt: int, *, token: str, job_key: str | bytes, first_queued_ms: int
+    ) -> bool:
+        """Pay back what a killed pop of the job left, while `token` has the job in hand; True when this did.
+
+        Who has it in hand and has not begun it knows that no earlier pop did: no container was asked for.
+        """
+        keys = [grant_key(job_id, attempt), job_key]
+        return bool(self._refund(keys=keys, args=[token, first_queued_ms]))
 
 
 def valkey_now(client: redis.Redis) -> int:

@@ -88,7 +88,7 @@ class WaitGate:
         if answer is None:
             return self._clear(visit)
         if isinstance(answer, Refusal):
-            self._let_go(job)
+            self.let_go(job)
         return answer
 
     def _objection(self, visit: Visit) -> Objection | None:
@@ -131,10 +131,10 @@ class WaitGate:
             log.event("wait_cleared", jobId=job.job_id, label=visit.conditions.label, heldForMs=held_ms)
         return Pass()
 
-    def _let_go(self, job: WaitingJob) -> None:
-        """Release what a refused job leaves behind.
+    def let_go(self, job: WaitingJob) -> None:
+        """Release what a job leaves behind that is refused, or has ended otherwise.
 
-        Its refusal stands even if Valkey does not answer: decided anew, without what had been counted, it
+        A refusal stands even if Valkey does not answer: decided anew, without what had been counted, it
         could turn into another whole wait. What stays behind expires, and the next job of the target takes
         the claim over.
         """

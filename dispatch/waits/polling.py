@@ -12,6 +12,7 @@ from typing import Protocol
 from dispatch.waits import timing
 from dispatch.waits.check import CheckResult, Verdict, is_usable_argument
 from dispatch.waits.claims import Claims
+from dispatch.waits.cleared import Cleared
 from dispatch.waits.holds import Hold, Holds
 from dispatch.waits.slots import CheckSlots
 from dispatch.waits.timing import Bound
@@ -62,9 +63,16 @@ class Polling:
         self._environment = environment
         self._random = random
         self._check = check
+        self._cleared = Cleared(bounds.interval_ms)
 
     def objection(self, visit: Visit) -> Objection | None:
-        """Ask them if a slot is free; None when all say "go". The slot is free again afterwards."""
+        """Ask them if a slot is free; None when all say "go". The slot is free again afterwards.
+
+        A job for which they have said so within one interval is not asked about again: a busy folder brings
+        it here every few seconds.
+        """
+        if self._cleared.has(visit.job.job_id, now_ms=visit.now_ms()):
+            return None
         hold = self._holds.read(visit.job.job_id)
         if not self._slots.try_take():
             return self._denied(visit, hold)
@@ -94,6 +102,7 @@ class Polling:
             if verdict is not Verdict.GO:
                 return self._not_go(visit, hold, profile, verdict)
         self._holds.count_check(job.job_id, token=job.token, fault=False)
+        self._cleared.add(job.job_id, now_ms=visit.now_ms())
         return None
 
     def _ask(self, visit: Visit, profile: str) -> Verdict:
@@ -104,16 +113,15 @@ class Polling:
             timeout_ms=self._bounds.check_timeout_ms,
             stop=visit.stop,
         )
-        if result.verdict is not Verdict.MISSING:
-            log.event(
-                "wait_check",
-                jobId=visit.job.job_id,
-                profile=profile,
-                code=result.code,
-                detail=result.detail,
-                stdoutBytes=result.stdout_bytes,
-                stderrBytes=result.stderr_bytes,
-            )
+        log.event(
+            "wait_check",
+            jobId=visit.job.job_id,
+            profile=profile,
+            code=result.code,
+            detail=result.detail,
+            stdoutBytes=result.stdout_bytes,
+            stderrBytes=result.stderr_bytes,
+        )
         return result.verdict
 
     def _not_go(self, visit: Visit, hold: Hold, profile: str, verdict: Verdict) -> Objection:

@@ -66,4 +66,5 @@ class Visit:
 
 def sleep(now_ms: int, delay_ms: int, **said: object) -> Defer:
     """Send it back to sleep; `said` is what the log tells of it, if no event has told it already."""
-    return Defer(until=EPOCH + (now_ms + delay_ms) * MS, reason=WaitReason.WAIT, said=said)
+    until = EPOCH + (now_ms + delay_ms) * MS
+    return Defer(until=until, reason=WaitReason.WAIT, said=said, is_told=not said)

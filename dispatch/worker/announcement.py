@@ -21,15 +21,16 @@ def announce(
 
     An engine that does not show the image within `image_seconds` leaves its digest out.
     """
+    spending = host.rules.spending(host.spending)
     log.event(
         "worker_started",
         queue=host.queues[0],
         imageDigest=_digest(backend, config.job_image, seconds=image_seconds),
         concurrency=host.slots.limit,
-        dailyCap=config.daily_cap,
-        weeklyCap=config.weekly_cap,
-        monthlyCap=config.monthly_cap,
-        softHoldPct=config.soft_hold_pct,
+        dailyCap=spending.caps.day,
+        weeklyCap=spending.caps.week,
+        monthlyCap=spending.caps.month,
+        softHoldPct=spending.hold_percent,
         scopedLimitsFile=_shown(config.scoped_limits_file),
         scopedLimits=len(host.rules.scoped_limits()) if config.scoped_limits_file else None,
         image=config.job_image,

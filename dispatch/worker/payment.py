@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from dispatch.money.ledger import (
     Blocked,
@@ -25,6 +25,7 @@ from dispatch.worker.context import Context
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
 from pidispatch_site import log
+from runs.outcome import InfraFault
 
 Answer = TypeVar("Answer")
 
@@ -55,7 +56,7 @@ def _tokens_spent(context: Context) -> TokensSpent | None:
     if cap is None:
         return None
     # As of now, not of the claim: gates have taken a while, and midnight chooses the counter.
-    spent = patiently(host, lambda: host.tokens.spent(instant_of(valkey_now(host.client))))
+    spent = _readable(host, lambda: host.tokens.spent(instant_of(valkey_now(host.client))))
     return TokensSpent(spent=spent, cap=cap) if tokens_are_spent(spent, cap=cap) else None
 
 
@@ -89,7 +90,15 @@ def _scope_caps(context: Context) -> ScopeCaps | None:
 
 
 def _ask(host: Host, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:
-    return patiently(host, lambda: _pointed(host, "reserve", lambda: host.ledger.reserve(request)))
+    return _readable(host, lambda: _pointed(host, "reserve", lambda: host.ledger.reserve(request)))
+
+
+def _readable(host: Host, step: Callable[[], Answer]) -> Answer:
+    """Ask the ledger; InfraFault where it refuses (a counter is no number): nobody may start then."""
+    try:
+        return patiently(host, step)
+    except ResponseError as error:
+        raise InfraFault(detail="ledger-refused") from error
 
 
 def refund(host: Host, claimed: Claimed) -> None:
@@ -100,6 +109,23 @@ def refund(host: Host, claimed: Claimed) -> None:
         return ledger.refund(claimed.job_id, claimed.attempt, token=claimed.token)
 
     patiently(host, lambda: _pointed(host, "refund", step))
+
+
+def refund_left(host: Host, claimed: Claimed) -> None:
+    """Pay back what a pop of the job left that was killed between its reservation and `begin`."""
+    if not claimed.put_backs:
+        return
+
+    def step() -> bool:
+        return host.ledger.refund_left(
+            claimed.job_id,
+            claimed.attempt,
+            token=claimed.token,
+            job_key=keys.job(claimed.raw_id),
+            first_queued_ms=claimed.first_queued_ms,
+        )
+
+    patiently(host, step)
 
 
 def record_tokens(context: Context, reported: Mapping[str, Any] | None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from dispatch.effective import Spending, spending_of
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import EMPTY, KEYS, Overlay
@@ -14,7 +16,7 @@ from dispatch.operator_files.overlay import parse as parse_overlay
 from dispatch.operator_files.pause_windows import PauseWindow
 from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.problems import OperatorFileError
-from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimits
+from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimit, ScopedLimits
 from dispatch.operator_files.scoped_limits import parse as parse_limits
 from dispatch.queue.waiters import WaitReason
 from dispatch.worker.slots import Slots
@@ -72,6 +74,10 @@ class Rules:
             self._count_change()
         return overlay
 
+    def spending(self, configured: Spending) -> Spending:
+        """Tell what all jobs may spend as of the last look at the settings, for who says so."""
+        return spending_of(configured, self.files.overlay.current if self.files.overlay else EMPTY)
+
     def apply_concurrency(self, overlay: Overlay) -> None:
         """Give the host as many slots as the overlay says, or the configuration."""
         limit = overlay.concurrency or self.configured
@@ -107,8 +113,10 @@ class Rules:
     def _poll(self) -> set[WaitReason]:
         files, changed = self.files, set[WaitReason]()
         if files.windows and files.windows.poll():
+            _tell_unreached("windows", files.windows.current)
             changed.add(WaitReason.PAUSE_WINDOW)
         if files.limits and files.limits.poll():
+            _tell_unreached("limits", files.limits.current.rows)
             changed.add(WaitReason.CAP)
         if files.overlay and files.overlay.poll():
             _tell_unknown(files.overlay.current)
@@ -138,6 +146,8 @@ def load_operator_files(config: Config) -> OperatorFiles:
         problems += _problems(limits.load)
     if problems:
         raise ConfigurationError(*problems)
+    _tell_unreached("windows", windows.current if windows else ())
+    _tell_unreached("limits", limits.current.rows if limits else ())
     path = config.settings_file
     overlay = LiveFile(
         path,
@@ -146,7 +156,10 @@ def load_operator_files(config: Config) -> OperatorFiles:
         count=_count_set,
         missing=EMPTY,
     )
-    _problems(overlay.load)
+    try:
+        overlay.load()
+    except OperatorFileError as error:
+        log.event("settings_reload_invalid", reason=", ".join(error.places))
     _tell_unknown(overlay.current)
     return OperatorFiles(
         windows=windows, limits=limits, overlay=overlay, read_overlay=partial(overlay_file.read, path)
@@ -160,6 +173,13 @@ def _count_set(overlay: Overlay) -> int:
 def _tell_unknown(overlay: Overlay) -> None:
     for key in overlay.unknown:
         log.event("settings_overlay_unknown_key", key=key)
+
+
+def _tell_unreached(part: str, rows: Sequence[PauseWindow | ScopedLimit]) -> None:
+    """Say which rows name a folder otherwise than jobs do, that is by its real path: they bind nothing."""
+    for index, row in enumerate(rows):
+        if row.scope.startswith("/") and os.path.realpath(row.scope) != row.scope:
+            log.event("scope_matches_no_job", place=f"{part}[{index}]")
 
 
 def _problems(load: Callable[[], object]) -> tuple[str, ...]:

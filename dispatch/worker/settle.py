@@ -10,10 +10,13 @@ from typing import Any
 from dispatch.jobs import JobData, encode
 from dispatch.queue.popper import Claimed
 from dispatch.queue.transitions import Step
+from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer
+from dispatch.waits.target import waiting_job
 from dispatch.worker.host import Host
 from dispatch.worker.instants import instant
 from dispatch.worker.patience import patiently
+from dispatch.worker.payment import refund_left
 from pidispatch_site import log
 from runs.outcome import Outcome, Reason, Refusal, Verdict
 from runs.record import Record
@@ -70,6 +73,7 @@ class Settlement:
     def put_off(self, defer: Defer) -> bool:
         """Let it sleep; whether it does."""
         claimed = self._claimed
+        refund_left(self._host, claimed)
         until_ms = round(defer.until.timestamp() * 1000)
         done = self._take(
             "put off",
@@ -81,16 +85,23 @@ class Settlement:
                 cause=defer.cause,
             ),
         )
-        # A job that waits for the same thing again is no news, unless there is more to say of it.
-        if done and (claimed.reason != defer.reason or defer.said):
-            name = f"{defer.reason.replace('-', '_')}_deferred"
-            said = {"kind": self._kind(), "delayMs": until_ms - claimed.now_ms, **defer.said}
-            log.event(name, jobId=claimed.job_id, **said)
+        if done and not defer.is_told:
+            self._log_deferral(defer, delay_ms=until_ms - claimed.now_ms)
         return done
+
+    def _log_deferral(self, defer: Defer, *, delay_ms: int) -> None:
+        claimed, said = self._claimed, dict(defer.said)
+        if defer.reason != WaitReason.WAIT:
+            # A job that waits for the same thing again is no news.
+            if claimed.reason == defer.reason:
+                return
+            said = {"kind": self._kind(), "delayMs": delay_ms, **said}
+        log.event(f"{defer.reason.replace('-', '_')}_deferred", jobId=claimed.job_id, **said)
 
     def refuse(self, refusal: Refusal, known: Known) -> None:
         """End it by policy: nothing ran and nothing was paid."""
         reason = refusal.reason
+        refund_left(self._host, self._claimed)
         line = refused(
             self._facts(known), self._timing(known), reason, earlier=self._claimed.attempt_log
         ).to_bytes()
@@ -114,6 +125,8 @@ class Settlement:
         `gone` is its container's name once the engine has said that nothing of it is left.
         """
         claimed, host = self._claimed, self._host
+        if not reserved:
+            refund_left(host, claimed)
         repeats = verdict.retry and claimed.attempt + 1 < claimed.attempts
         record = ended(
             self._facts(known),
@@ -161,6 +174,7 @@ class Settlement:
 
     def _ended(self, verdict: Verdict) -> None:
         self._host.record_pushed()
+        self._let_go()
         if verdict.outcome is Outcome.FAILED:
             self._log_failure(verdict)
             return
@@ -170,6 +184,12 @@ class Settlement:
             outcome=verdict.outcome.value,
             reason=verdict.reason.value if verdict.reason else None,
         )
+
+    def _let_go(self) -> None:
+        """Release what a waiting job leaves behind that ended elsewhere than at the wait gate."""
+        job, claimed = self._claimed.job, self._claimed
+        if isinstance(job, JobData) and job.wait_for:
+            self._host.waits.let_go(waiting_job(claimed.job_id, claimed.token, job))
 
     def _log_failure(self, verdict: Verdict) -> None:
         log.event(
@@ -181,7 +201,10 @@ class Settlement:
 
     def _facts(self, known: Known) -> JobFacts:
         job = self._claimed.job
-        data = encode(job)["data"] if isinstance(job, JobData) else {}
+        data = dict(encode(job)["data"]) if isinstance(job, JobData) else {}
+        # What it asks for is not yet what it runs with: that is known from the settings rung on.
+        data.pop("provider", None)
+        data.pop("model", None)
         return facts_of(
             self._claimed.job_id,
             data,

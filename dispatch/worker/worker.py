@@ -21,7 +21,7 @@ from dispatch.worker.host import Host
 from dispatch.worker.loop import PopLoop, pop_until_stopped
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping, forget_gone
-from pidispatch_site import log
+from pidispatch_site import clients, log
 from pidispatch_site.clients import VALKEY_FAULTS
 from runs.abort import AbortReason
 from runs.recorder import Recorder
@@ -122,6 +122,7 @@ class Worker:
         parts.started()
 
     def _enter_the_queue(self) -> None:
+        clients.require_no_eviction(self._host.client)
         self._parts.beats.register()
         self._report(self._parts.sweeper.at_boot(self._host.queues))
 

@@ -38,3 +38,13 @@ def test_a_leftover_container_keeps_its_folder_busy():
     scopes.hold(["a"])
 
     assert scopes.try_take("a", 1) is False
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(1, 1), (2, 2), (None, 5)])
+def test_as_many_places_as_the_limit_says(limit, taken):
+    scopes = ScopeSlots()
+
+    assert [scopes.try_take("a", limit) for _ in range(5)].count(True) == taken
+    assert scopes.has_room("a", limit) is (limit is None)
+    scopes.give_back("a")
+    assert scopes.has_room("a", limit)

@@ -9,8 +9,10 @@ from functools import partial
 
 import pytest
 
-from dispatch.money.ledger import valkey_now
-from dispatch.money.windows import instant_of, token_counter_key
+from dispatch.gates.scope import SCOPE
+from dispatch.ids import Kind
+from dispatch.money.ledger import Granted, valkey_now
+from dispatch.money.windows import Window, counter_key, instant_of, token_counter_key
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import EMPTY
@@ -18,12 +20,17 @@ from dispatch.operator_files.overlay import parse as parse_overlay
 from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.scoped_limits import parse as parse_limits
 from dispatch.queue.promote import Promoter
+from dispatch.waits.check import CheckResult, Verdict
 from dispatch.worker.attempt import attempt
-from dispatch.worker.rules import OperatorFiles
+from dispatch.worker.context import begin_context
+from dispatch.worker.payment import reserve
+from dispatch.worker.rules import OperatorFiles, load_operator_files
+from pidispatch_site import conf
 from pidispatch_site.variables import CapAction
+from runs.abort import Abort
 from runs.result import RunResult
 from tests.dispatch import queuekit
-from tests.dispatch.workerkit import COMPLETED, Bench, Fault
+from tests.dispatch.workerkit import COMPLETED, Bench, Fault, wait_gate
 
 PAUSED = {"windows": [{"scope": "/srv/site", "allDay": True}]}
 OPEN = {"windows": []}
@@ -290,7 +297,7 @@ def test_a_refund_wakes_who_is_parked(tmp_path, valkey):
 def test_settings_that_do_not_load_refuse_every_job(ground):
     ground.write("settings", {"dailyCap": 0, "model": "x"})
 
-    ground.bench.attempt()
+    ground.bench.attempt(job=replace(queuekit.JOB, provider="openai", model="m1"))
 
     record = ground.bench.record()
     assert (record["reason"], record["provider"], record["model"]) == ("settings-overlay-invalid", None, None)
@@ -333,6 +340,50 @@ def test_concurrency_of_the_settings_counts_from_the_boot_on(tmp_path, valkey):
     assert Ground(tmp_path, valkey).bench.host.slots.limit == 4
 
 
+def test_a_repository_runs_as_many_at_once_as_its_limit_says(ground):
+    """At the rung: jobs of a forge are refused elsewhere until they are built."""
+    ground.write("limits", {"version": 1, "limits": [{"scope": "acme/web", "concurrent": 2}]})
+    ground.look()
+    job = replace(queuekit.JOB, kind=Kind.GITHUB, folder=None, repo="acme/web")
+    ground.bench.enqueue()
+    claimed = ground.bench.claim()
+    answers = [SCOPE.take(begin_context(ground.bench.host, claimed, job, Abort())) for _ in range(3)]
+
+    assert [type(answer).__name__ for answer in answers] == ["Held", "Held", "Defer"]
+
+
+def test_settings_that_do_not_load_at_the_boot_are_said(tmp_path, events):
+    (tmp_path / "settings.json").write_text('{"dailyCap": 0}')
+    config = conf.load({"PI_STATE_DIR": str(tmp_path)})
+
+    files = load_operator_files(config)
+
+    assert files.overlay.current == EMPTY
+    assert [line["reason"] for line in events("settings_reload_invalid")] == ["dailyCap"]
+
+
+def test_a_row_that_names_a_folder_by_another_path_is_said(tmp_path, events):
+    (tmp_path / "link").symlink_to(tmp_path)
+    scopes = [str(tmp_path), f"{tmp_path}/", f"{tmp_path}/link", "acme/web", "*"]
+    windows = [{"scope": scope, "from": "1:00", "to": "2:00"} for scope in scopes]
+    (tmp_path / "pw.json").write_text(json.dumps({"windows": windows}))
+    limits = [{"scope": scope, "day": 1} for scope in (f"{tmp_path}/", f"{tmp_path}/link")]
+    (tmp_path / "sl.json").write_text(json.dumps({"version": 1, "limits": limits}))
+
+    load_operator_files(
+        conf.load(
+            {
+                "PI_STATE_DIR": str(tmp_path),
+                "PI_PAUSE_WINDOWS_FILE": str(tmp_path / "pw.json"),
+                "PI_SCOPED_LIMITS_FILE": str(tmp_path / "sl.json"),
+            }
+        )
+    )
+
+    said = [line["place"] for line in events("scope_matches_no_job")]
+    assert said == ["windows[1]", "windows[2]", "limits[1]"]
+
+
 def test_an_unknown_setting_is_said_and_does_not_matter(ground, events):
     ground.write("settings", {"dailyCaps": 1, "dailyCap": 9})
     ground.look()
@@ -353,6 +404,86 @@ def test_a_waking_that_valkey_did_not_take_is_tried_again(ground):
     ground.look()
 
     assert ground.is_awake()
+
+
+def left_by_a_killed_pop(ground):
+    """A job whose first pop was killed between its reservation and `begin`, and which was put back."""
+    bench = ground.bench
+    bench.enqueue()
+    claimed = bench.claim()
+    context = begin_context(bench.host, claimed, claimed.job, Abort())
+    context.settle(EMPTY)
+    assert isinstance(reserve(context), Granted)
+    sweeper = queuekit.Host(bench.client, boot_number=9, name="beta", host_id="bbbb").sweeper
+    bench.client.zadd(f"takers:{queuekit.QUEUE}", {bench.host.owner.boot: 0})
+    assert sweeper.tick((queuekit.QUEUE,)).put_back
+    assert bench.spent() == 1
+    return bench.claim()
+
+
+@pytest.mark.parametrize(
+    ("way", "standing"),
+    [
+        pytest.param("refused", "finished", id="refused"),
+        pytest.param("paused", "scheduled", id="put off"),
+        pytest.param("silent", "scheduled", id="tried again"),
+        pytest.param("broken", "failed", id="our own bug"),
+    ],
+)
+def test_what_a_killed_pop_had_reserved_is_paid_back_when_the_job_leaves_another_way(ground, way, standing):
+    claimed = left_by_a_killed_pop(ground)
+    match way:
+        case "refused":
+            ground.write("settings", {"dailyCap": 0})
+        case "paused":
+            ground.write("windows", PAUSED)
+            ground.look()
+        case "silent":
+            ground.bench.engine.is_clean = False
+        case "broken":
+            ground.bench.places.answer = RuntimeError("bug")
+
+    attempt(ground.bench.host, claimed)
+
+    assert ground.bench.standing() == standing
+    assert ground.bench.spent() == 0
+    assert not ground.bench.client.keys("budget:r:*")
+
+
+def test_what_a_killed_pop_had_reserved_serves_the_next_one(ground):
+    attempt(ground.bench.host, left_by_a_killed_pop(ground))
+
+    assert ground.bench.standing() == "finished"
+    assert ground.bench.spent() == 1
+
+
+def test_a_counter_that_is_no_number_starts_nothing_and_the_job_is_tried_again(ground, events):
+    ground.bench.client.set(counter_key("budget", Window.DAY, ground.now), "x")
+
+    ground.bench.attempt()
+
+    assert ground.bench.standing() == "scheduled"
+    assert not ground.bench.containers.specs
+    assert [line["detail"] for line in events("attempt_fault")] == ["ledger-refused"]
+
+
+def test_a_waiting_job_that_a_bug_of_ours_ends_leaves_no_hold(tmp_path, valkey):
+    answers = iter([CheckResult(Verdict.HOLD, 3, "not-yet", 0, 0)])
+
+    def check(executable, argument, **more):
+        return next(answers)
+
+    gate = wait_gate(valkey, profiles={"ci": tmp_path}, check=check)
+    bench = Ground(tmp_path, valkey, waits=gate).bench
+    bench.attempt(job=replace(queuekit.JOB, wait_for=({"profile": "ci"},)))
+    assert valkey.keys("wait:*")
+    bench.host.waiters.wake_all(bench.host.queues, "wait")
+    Promoter(valkey).promote(bench.host.queues)
+
+    attempt(bench.host, bench.claim())
+
+    assert bench.standing() == "failed"
+    assert not valkey.keys("wait:*")
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,7 @@ BOUNDS = WaitBounds(
 )
 IDENTITY = "acme/web#5:triage#2"
 CI = ({"profile": "ci"},)
-JOB = WaitingJob(
-    job_id="gh-1", token="b/1", conditions=CI, label="acme/web#5", identity=IDENTITY
-)
+JOB = WaitingJob(job_id="gh-1", token="b/1", conditions=CI, label="acme/web#5", identity=IDENTITY)
 OTHER = replace(JOB, job_id="gh-2", token="b/99")
 LOCAL = replace(JOB, job_id="local-1", label="local-1", identity=None)
 CLAIM = f"wait:key:{IDENTITY}"
@@ -294,7 +292,7 @@ def test_a_profile_whose_program_is_gone_is_refused(world):
     world.profiles["ci"].chmod(0o644)
 
     assert world.judge(gate) == Refusal(Reason.WAIT_PROFILE_UNKNOWN, said={"profile": "ci"})
-    assert world.told() == ["wait_check"]
+    assert world.told() == ["wait_check"] * 2
 
 
 @pytest.mark.parametrize("label", ["", "-rf", "a\0b"])
@@ -638,16 +636,30 @@ def test_a_fault_of_valkey_holds_nothing_and_asking_again_counts_nothing_twice(w
     assert replace(disturbed[1], since_ms=None) == replace(undisturbed[1], since_ms=None)
 
 
-def test_a_go_that_could_not_be_kept_and_what_is_said_next_are_one_check(world):
+def test_a_go_that_could_not_be_kept_stands(world):
     world.script("ci", "exit 0")
     gate = world.gate(breaking("clear", after=False))
     with pytest.raises(redis.exceptions.ConnectionError):
         world.judge(gate)
     world.script("ci", "exit 1")
 
-    world.judge(gate, again=True)
+    assert world.judge(gate, again=True) == Pass()
+    assert world.told() == ["wait_check"]
 
-    assert (world.hold().checks, world.hold().faults) == (1, 1)
+
+def test_a_cleared_job_is_not_asked_about_again_within_one_interval(world):
+    world.script("ci", "exit 0")
+    gate = world.gate()
+    world.judge(gate)
+    world.script("ci", "exit 3")
+
+    within = world.judge(gate, now=NOW + timedelta(milliseconds=world.bounds.interval_ms - 1000))
+    other = world.judge(gate, OTHER, now=NOW)
+    later = world.judge(gate, now=NOW + timedelta(milliseconds=world.bounds.interval_ms + 1000))
+
+    assert within == Pass()
+    assert isinstance(other, Defer | Refusal)
+    assert isinstance(later, Defer | Refusal)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after it has landed"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 import redis
@@ -10,6 +11,7 @@ from rq import Queue
 from rq.serializers import JSONSerializer
 
 from pidispatch_site import clients
+from pidispatch_site.errors import ConfigurationError
 
 
 @pytest.fixture
@@ -105,6 +107,8 @@ def test_a_timed_out_command_is_not_repeated(answering):
 FAULTS = [
     b"-MISCONF Errors writing to the AOF file: No space left on device\r\n",
     b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    b"-NOREPLICAS Not enough good replicas to write.\r\n",
+    b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL.\r\n",
     b"-READONLY You can't write against a read only replica.\r\n",
     b"-LOADING server is loading the dataset in memory\r\n",
     b"-MASTERDOWN Link with MASTER is down\r\n",
@@ -142,3 +146,28 @@ def test_the_queue_engine_works_on_its_client(valkey_url):
 
     assert queue.job_ids == [job.id] == ["one"]
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("policy", "refused"), [("noeviction", False), ("volatile-lru", True), ("allkeys-lru", True)]
+)
+def test_a_server_that_throws_keys_away_is_refused(valkey, policy, refused):
+    before = valkey.config_get("maxmemory-policy")["maxmemory-policy"]
+    valkey.config_set("maxmemory-policy", policy)
+    try:
+        with pytest.raises(ConfigurationError, match=policy) if refused else nullcontext():
+            clients.require_no_eviction(valkey)
+    finally:
+        valkey.config_set("maxmemory-policy", before)
+
+
+def test_a_server_that_may_not_be_asked_is_trusted(valkey):
+    valkey.acl_setuser("narrow", enabled=True, nopass=True, commands=["+@all", "-info"], keys=["*"])
+    narrow = redis.Redis(
+        unix_socket_path=valkey.get_connection_kwargs()["path"], username="narrow", password="x"
+    )
+    try:
+        clients.require_no_eviction(narrow)
+    finally:
+        valkey.acl_deluser("narrow")
+        narrow.close()
