@@ -121,7 +121,7 @@ GATE_VARIABLES: tuple[Variable, ...] = (
         value=1,
         parse=_COUNT,
         bounds="≥ 1",
-        meaning="Checks at once on this host; they never take the last slot from running jobs.",
+        meaning="Checks at once on this host; they leave running jobs the last slot, unless there is only one.",
     ),
     Variable(
         name="PI_WAIT_MAX_MS",

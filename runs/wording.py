@@ -40,7 +40,8 @@ REASONS: Mapping[Reason, str] = {
     Reason.WAIT_SUPERSEDED: "Another job waits, or has waited, for the same thing in its place.",
     Reason.WAIT_EXPIRED: "What it waited for did not come in time.",
     Reason.WAIT_UNREADABLE: "The worker cannot read what it should wait for; a newer version may have asked.",
-    Reason.WAIT_PROFILE_UNKNOWN: "It waits for a check that the host does not have: see PI_WAIT_PROFILES.",
+    Reason.WAIT_PROFILE_UNKNOWN: "It waits for a check that this host does not declare (PI_WAIT_PROFILES), or"
+    " whose program is missing or not executable.",
     Reason.WAIT_AFTER_BEYOND_MAX: "It should start later than PI_WAIT_AFTER_MAX_MS allows.",
     Reason.WAIT_REFUSED: "The check that it waited for said that it will never be time.",
     Reason.WAIT_UNANSWERABLE: "The check that it waited for failed too often in a row.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,7 +45,7 @@ class Budget:
 
 
 def caps_in_force(config: Config) -> CapsInForce:
-    """Read overlay and scoped limits; one ConfigurationError with every problem of both files."""
+    """Read settings file and scoped limits; one ConfigurationError with every problem of both files."""
     problems: list[str] = []
     overlay = _read(lambda: overlay_file.read(config.settings_file), problems)
     limits = _read(lambda: _limits(config.scoped_limits_file), problems)
@@ -69,10 +69,10 @@ def read(client: redis.Redis, caps: CapsInForce) -> Budget:
 
 
 def as_data(budget: Budget) -> dict[str, Any]:
-    """Put it into the shape of `budget --json`; instants are ISO texts in UTC, unknown figures null."""
+    """Put it into the shape of `budget --json`; instants are in ms, unknown figures null."""
     use = budget.use
     return {
-        "asOf": _iso(use.now),
+        "asOf": _epoch_ms(use.now),
         "windows": _windows(use.windows),
         "tokens": {"recorded": use.tokens.used, **_figures(use.tokens)},
         "scopes": [
@@ -99,13 +99,13 @@ def _figures(use: WindowUse) -> dict[str, Any]:
         "cap": use.cap,
         "remaining": use.remaining,
         "state": use.standing.value,
-        "turnsAt": _iso(use.turns_at),
+        "turnsAt": _epoch_ms(use.turns_at),
         "key": use.key,
     }
 
 
-def _iso(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _epoch_ms(moment: datetime) -> int:
+    return (moment - instant_of(0)) // timedelta(milliseconds=1)
 
 
 def _limits(path: Path | None) -> ScopedLimits:

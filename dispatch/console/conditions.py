@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from dispatch.operator_files.problems import shown
+from dispatch.console.instants import span, stamp
+from dispatch.operator_files.problems import Problem, shown
 from dispatch.waits import conditions
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
 
 
 def authored(afters: Sequence[str], profiles: Sequence[str]) -> tuple[Mapping[str, str], ...] | None:
     """Write the options as conditions: the clock's first, which costs nothing, then checks in their order."""
     return (*({"after": text} for text in afters), *({"profile": name} for name in profiles)) or None
+
+
+def misused(afters: Sequence[str], profiles: Sequence[str]) -> tuple[str, ...]:
+    """List what is wrong with the options as they are written, by the rules of conditions, in their words."""
+    options = [*(("--after", text) for text in afters), *(("--wait-for", name) for name in profiles)]
+    if len(options) > conditions.MOST_CONDITIONS:
+        given = f"--after and --wait-for are given {len(options)} times together"
+        return (f"{given}; allowed are {conditions.MOST_CONDITIONS}",)
+    written = authored(afters, profiles)
+    if written is None:
+        return ()
+    wrong = {problem.place: problem for problem in conditions.problems_of(written, place="")}
+    found = ((option, wrong.get(f"[{index}]")) for index, option in enumerate(options))
+    return tuple(_misuse(*option, problem) for option, problem in found if problem)
+
+
+def _misuse(option: str, value: str, problem: Problem) -> str:
+    """Say it of the option; the rule itself, after the semicolon, is the one of conditions."""
+    rule = problem.text.rpartition("; ")[2]
+    is_well_written = conditions.instant(value) if option == "--after" else conditions.is_profile(value)
+    found = "is one too many" if option == "--after" else "is given twice"
+    return f"{option} {shown(value)} {found if is_well_written else 'cannot be used'}; {rule}"
 
 
 def judged_here(wait_for: Sequence[object] | None, config: Config, *, now: datetime) -> tuple[str, ...]:
@@ -24,7 +50,7 @@ def judged_here(wait_for: Sequence[object] | None, config: Config, *, now: datet
     found = conditions.read(wait_for)
     if found is None:
         return ()
-    problems, notes = _of_instant(found.after, timedelta(milliseconds=config.wait_after_max_ms), now)
+    problems, notes = _of_instant(found.after, config.wait_after_max_ms, now)
     undeclared = _undeclared(found.profiles, config.wait_profiles)
     if config.worker_name_declared:
         # One host of several: another one's worker may take the job.
@@ -36,15 +62,17 @@ def judged_here(wait_for: Sequence[object] | None, config: Config, *, now: datet
     return tuple(notes)
 
 
-def _of_instant(after: datetime | None, longest: timedelta, now: datetime) -> tuple[list[str], list[str]]:
+def _of_instant(after: datetime | None, longest_ms: int, now: datetime) -> tuple[list[str], list[str]]:
     """List what is wrong with the instant, and what should be known of it."""
     if after is None:
         return [], []
-    ahead = timedelta(seconds=round((after - now).total_seconds()))
-    if after - now > longest:
-        return [f"--after is {ahead} away; allowed are {longest} (PI_WAIT_AFTER_MAX_MS)"], []
-    if after <= now:
-        return [], [f"--after has passed by {-ahead}; the job does not wait for it"]
+    ahead_ms = (after - now) // _MS
+    if ahead_ms > longest_ms:
+        last = stamp((now - _EPOCH) // _MS + longest_ms)
+        allowed = f"allowed are {span(longest_ms)}, up to {last} (PI_WAIT_AFTER_MAX_MS)"
+        return [f"--after is {span(ahead_ms)} away; {allowed}"], []
+    if ahead_ms <= 0:
+        return [], [f"--after has passed by {span(-ahead_ms)}; the job does not wait for it"]
     return [], []
 
 

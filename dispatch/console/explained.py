@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dispatch.console.follow import Ending
+from dispatch.console.remedies import next_step
 from runs import wording
 from runs.outcome import Outcome, Reason
 from runs.provider import advice
@@ -14,7 +15,7 @@ def explained(ending: Ending, *, image: str) -> str:
     Names, never a value: the variables of a provider, the reference of an image.
     """
     said = _remedy(ending, image) or wording.reason_sentence(ending.reason)
-    return " ".join(filter(None, (wording.outcome_sentence(ending.outcome), said)))
+    return " ".join(filter(None, (wording.outcome_sentence(ending.outcome), said, next_step(ending.reason))))
 
 
 def _remedy(ending: Ending, image: str) -> str | None:

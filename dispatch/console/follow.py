@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dispatch.console.instants import stamp
-from dispatch.console.lookup import why_it_waits
+from dispatch.console.lookup import asleep, why_it_waits
 from dispatch.console.standing import ended_as
 from dispatch.console.waiting import sleep_of
 from dispatch.queue.results import ending
@@ -117,7 +117,7 @@ class Follower:
     def _described(self, standing: Standing) -> str:
         match standing.state:
             case State.SCHEDULED:
-                return _sleep(standing)
+                return self._sleep(standing)
             case State.IN_HAND:
                 return f"taken by {standing.host or 'a worker'}"
             case State.STARTED:
@@ -125,6 +125,20 @@ class Follower:
             case _:
                 why = self._why_queued(standing.queue)
                 return f"queued; {why}" if why else "queued"
+
+    def _sleep(self, standing: Standing) -> str:
+        """Say why it sleeps; the hour only where it is the end, since other sleeps are often renewed."""
+        entry = asleep(self._client, self._job_id, standing.queue)
+        if entry is None:
+            # It woke since; the next look tells what it does.
+            return self._told
+        words = sleep_of(entry.reason, entry.cause)
+        told = f"asleep: {words.brief}"
+        if words.is_exact and entry.until_ms is not None:
+            told += f", until {stamp(entry.until_ms)}"
+        if entry.reason == WaitReason.RETRY:
+            told += f" (attempt {entry.attempt + 1} of {entry.attempts})"
+        return told
 
     def _why_queued(self, queue: str) -> str | None:
         """Ask now and then, and not at once: a job that is taken in a moment waits for nothing."""
@@ -146,14 +160,3 @@ class Follower:
             time.sleep(self._patience.look)
         outcome, reason = ended_as(standing.state, ending(self._client, self._job_id))
         return Ending(outcome=outcome, reason=reason, record=None)
-
-
-def _sleep(standing: Standing) -> str:
-    """Say why it sleeps; the hour only where it is the end, since other sleeps are often renewed."""
-    words = sleep_of(standing.reason)
-    told = f"asleep: {words.brief}"
-    if words.is_exact and standing.until_ms is not None:
-        told += f", until {stamp(standing.until_ms)}"
-    if standing.reason == WaitReason.RETRY:
-        told += f" (attempt {standing.attempt + 1} of {standing.attempts})"
-    return told

@@ -10,10 +10,11 @@ from dispatch.console.queues import known_queues
 from dispatch.console.standing import Facts
 from dispatch.console.waiting import QueueFacts, obstacle
 from dispatch.console.why import Explanation, explain
+from dispatch.ids import rq_id
 from dispatch.jobs import JobData
 from dispatch.queue import keys, results
 from dispatch.queue.containers import begun
-from dispatch.queue.entries import Entry
+from dispatch.queue.entries import NAMES, Entry, read_entry
 from dispatch.queue.listing import Listing, read_queue, read_running
 from dispatch.queue.place import Place, find
 from dispatch.queue.states import State
@@ -39,6 +40,14 @@ def why(client: redis.Redis, given: str) -> Explanation | None:
     """Explain the job of this id, natural or as RQ writes it; None when there is none."""
     place = find(client, given)
     return None if place is None else explain(_facts(client, place))
+
+
+def asleep(client: redis.Redis, job_id: str, queue: str) -> Entry | None:
+    """Read the job of this natural id with the cause of its sleep; None when it does not sleep."""
+    raw_id = rq_id(job_id).encode()
+    values = cast("list[bytes | None]", client.hmget(keys.job(raw_id), list(NAMES)))
+    entry = read_entry(queue, raw_id, values)
+    return entry if entry.state is State.SCHEDULED else None
 
 
 def view(client: redis.Redis, queues: Sequence[str], *, limit: int) -> tuple[QueueView, ...]:

@@ -15,6 +15,7 @@ from dispatch.queue.entries import Entry
 from dispatch.queue.listing import Section
 from dispatch.queue.owner import boot_of
 from dispatch.queue.states import State
+from dispatch.queue.waiters import WaitReason
 
 WIDTH = 100
 _HEADINGS = ("JOB", "SINCE", "REASON", "UNTIL", "PLACE")
@@ -98,6 +99,7 @@ def _job_data(entry: Entry, view: QueueView) -> dict[str, Any]:
         "job": entry.job_id,
         "state": entry.state.value,
         "reason": _reason(entry, view),
+        "cause": entry.cause,
         "since": entry.since_ms,
         "until": _until_ms(entry, view),
         "firstQueued": entry.first_queued_ms,
@@ -126,7 +128,7 @@ def _row(entry: Entry, view: QueueView) -> tuple[str, ...]:
     return (
         one_line(entry.job_id),
         _NOTHING if entry.since_ms is None else f"{span(now_ms - entry.since_ms)} ago",
-        one_line(_reason(entry, view))[:_LONGEST_REASON],
+        one_line(_waits_for(entry, view))[:_LONGEST_REASON],
         _NOTHING if until_ms is None else ahead(until_ms, now_ms),
         one_line(place or _NOTHING),
     )
@@ -134,6 +136,12 @@ def _row(entry: Entry, view: QueueView) -> tuple[str, ...]:
 
 def _reason(entry: Entry, view: QueueView) -> str:
     return reason_of(entry, view.facts, boot=boot_of(entry.token or ""))
+
+
+def _waits_for(entry: Entry, view: QueueView) -> str:
+    """Name what a person should know it by: of several caps the one that is used up (`scope-cap:day`)."""
+    reason = _reason(entry, view)
+    return entry.cause if reason == WaitReason.CAP and entry.cause else reason
 
 
 def _until_ms(entry: Entry, view: QueueView) -> int | None:

@@ -22,6 +22,11 @@ class Source(StrEnum):
     ENVIRONMENT = "environment"
     DEFAULT = "default"
 
+    @property
+    def words(self) -> str:
+        """Name it as a person knows it; the value is for programs."""
+        return "settings file" if self is Source.OVERLAY else self.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -83,7 +88,7 @@ def as_json(settings: Sequence[Setting], overlay: Overlay, *, file: str) -> dict
 def table(settings: Sequence[Setting]) -> str:
     """Write the settings as aligned columns."""
     rows = [("setting", "in force", "from", "allowed")]
-    rows += [(one.name, str(one), one.source.value, _advice(one)) for one in settings]
+    rows += [(one.name, str(one), one.source.words, _advice(one)) for one in settings]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])

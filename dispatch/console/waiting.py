@@ -30,6 +30,8 @@ class Sleep:
     is_exact: bool = False
 
 
+_TURNS = "It wakes when the window of the cap turns, or when {freed}; `manage.py budget` shows the caps."
+
 SLEEPS: Mapping[str, Sleep] = {
     WaitReason.PAUSE_WINDOW: Sleep(
         brief="a pause window holds",
@@ -51,8 +53,7 @@ SLEEPS: Mapping[str, Sleep] = {
     ),
     WaitReason.CAP: Sleep(
         brief="a cap is used up",
-        ends="It wakes when the window of the cap turns, or when the cap is raised;"
-        " `manage.py budget` shows the caps.",
+        ends=_TURNS.format(freed="the cap is raised"),
         is_exact=True,
     ),
     WaitReason.RETRY: Sleep(
@@ -62,26 +63,50 @@ SLEEPS: Mapping[str, Sleep] = {
     ),
 }
 
-
-_FULL_CAPS: Mapping[str, str] = {
-    Reason.OVER_BUDGET: "the cap of starts a {window} is reached",
-    Reason.SOFT_HOLD: "what the soft hold leaves free of the cap of starts a {window} is spent",
-    Reason.SCOPE_CAP: "the cap of its folder or repository, starts a {window}, is reached",
-    Reason.DAILY_TOKEN_CAP: "the cap of tokens a {window} is reached",
+# By the first part of a cause: what is said, and what frees the job before the window turns.
+_FULL_CAPS: Mapping[str, tuple[str, str]] = {
+    Reason.OVER_BUDGET: (
+        "the cap of starts a {window} is reached",
+        "it is raised (`manage.py settings --set {key}=N`)",
+    ),
+    Reason.SOFT_HOLD: (
+        "what the soft hold leaves free of the cap of starts a {window} is spent",
+        "the soft hold is raised or removed (`manage.py settings`, softHoldPct), or the cap raised ({key})",
+    ),
+    Reason.SCOPE_CAP: (
+        "the cap of its folder or repository, starts a {window}, is reached",
+        "it is raised (PI_SCOPED_LIMITS_FILE)",
+    ),
+    Reason.DAILY_TOKEN_CAP: (
+        "the cap of tokens a {window} is reached",
+        "it is raised (`manage.py settings --set dailyTokenCap=N`)",
+    ),
+}
+_CAP_KEYS: Mapping[str, str] = {
+    Window.DAY: "dailyCap",
+    Window.WEEK: "weeklyCap",
+    Window.MONTH: "monthlyCap",
 }
 
 
-def full_cap(cause: str | None) -> str:
-    """Say which cap holds a job up, by the cause that stands with it (`scope-cap:day`)."""
-    reason, _, window = (cause or "").partition(":")
-    said = _FULL_CAPS.get(reason)
-    return said.format(window=window) if said and window in set(Window) else SLEEPS[WaitReason.CAP].brief
+def sleep_of(reason: str | None, cause: str | None = None) -> Sleep:
+    """Find the words for a reason; those for one of another version name it.
 
-
-def sleep_of(reason: str | None) -> Sleep:
-    """Find the words for a reason; those for one of another version name it."""
+    `cause` is the token that stands with a sleep for a cap and tells which one (`scope-cap:day`).
+    """
     known = SLEEPS.get(reason or "")
-    return known or Sleep(brief=f"the reason given is {reason or 'none'}", ends="It wakes by itself.")
+    if known is None:
+        return Sleep(brief=f"the reason given is {reason or 'none'}", ends="It wakes by itself.")
+    return (_full_cap(cause) if reason == WaitReason.CAP else None) or known
+
+
+def _full_cap(cause: str | None) -> Sleep | None:
+    refusal, _, window = (cause or "").partition(":")
+    if refusal not in _FULL_CAPS or window not in _CAP_KEYS:
+        return None
+    brief, freed = _FULL_CAPS[refusal]
+    ends = _TURNS.format(freed=freed.format(key=_CAP_KEYS[window]))
+    return Sleep(brief=brief.format(window=window), ends=ends, is_exact=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dispatch.console.counts import last_times, number_of, times
 from dispatch.console.instants import span, stamp
+from dispatch.console.remedies import next_step
 from dispatch.console.standing import NOT_IN_LINE, Facts, ended_as, is_due, reason_of
-from dispatch.console.waiting import NO_WORKER, TIMINGS, full_cap, obstacle, sentence, sleep_of
+from dispatch.console.waiting import NO_WORKER, TIMINGS, Sleep, obstacle, sentence, sleep_of
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.queue.waiters import WaitReason
 from runs import wording
 
 _MOST_HOLDERS = 3
+_BUSY = ("runs or is in hand", "run or are in hand")
 _START_A_WORKER = "start one with `manage.py runworker`"
 
 
@@ -69,8 +72,9 @@ def explain(facts: Facts) -> Explanation:
 def _queued(known: Explanation) -> Explanation:
     facts = known.facts
     before = (facts.entry.position or 1) - 1
-    place = f"behind {before} other{_s(before)}" if before else "next"
-    in_line = f"It is {place} in line ({facts.line} wait, {facts.busy} run or are in hand)."
+    place = f"behind {number_of(before, 'other', 'others')}" if before else "next"
+    waiting = number_of(facts.line, "job waits", "jobs wait")
+    in_line = f"It is {place} in line ({waiting}, {number_of(facts.busy, *_BUSY)})."
     blocked = obstacle(facts.queue)
     if blocked is None:
         return replace(
@@ -111,7 +115,7 @@ def _in_hand(known: Explanation) -> Explanation:
 
 def _due(known: Explanation) -> Explanation:
     facts = known.facts
-    slept = f"It slept ({sleep_of(facts.entry.reason).brief}), and its time has come"
+    slept = f"It slept ({_sleep(facts).brief}), and its time has come"
     if facts.queue.has_worker:
         remedy = "A worker brings it back to the front of its queue within seconds."
         return replace(known, sentence=f"{slept}.", remedy=remedy)
@@ -123,13 +127,11 @@ def _due(known: Explanation) -> Explanation:
 
 
 def _asleep(known: Explanation) -> Explanation:
-    facts, words = known.facts, sleep_of(known.facts.entry.reason)
+    facts, words = known.facts, _sleep(known.facts)
     said = sentence(words.brief)
     match facts.entry.reason:
         case WaitReason.WAIT:
             return _waiting(known)
-        case WaitReason.CAP:
-            said = sentence(full_cap(facts.entry.cause))
         case WaitReason.SCOPE_BUSY | WaitReason.SCOPE_BUSY_FLEET if facts.holders:
             said = sentence(f"{words.brief}: {_busy_with(facts.holders)}")
         case WaitReason.RETRY:
@@ -161,11 +163,11 @@ def _held(facts: Facts) -> str:
     held_ms = hold.held_ms(now_ms) if hold else None
     if hold and hold.checks:
         within = "" if held_ms is None else f" in {span(held_ms)}"
-        said.append(f"asked {hold.checks} time{_s(hold.checks)}{within}")
+        said.append(f"asked {times(hold.checks)}{within}")
     if hold and hold.faults:
-        said.append(f"no answer the last {hold.faults} time{_s(hold.faults)}")
+        said.append(f"a check could not tell {last_times(hold.faults)}")
     if hold and hold.throttles:
-        said.append(f"no slot for a check the last {hold.throttles} time{_s(hold.throttles)}")
+        said.append(f"no slot for a check was free {last_times(hold.throttles)}")
     return sentence("; ".join(said))
 
 
@@ -202,12 +204,13 @@ def _ended(known: Explanation) -> Explanation:
     facts = known.facts
     outcome, reason = ended_as(facts.entry.state, facts.ended_with)
     said = (wording.outcome_sentence(outcome), wording.reason_sentence(reason))
-    logs = f" `manage.py logs {facts.entry.job_id}` on {facts.ran_on} may have what it printed."
+    logs = f"`manage.py logs {facts.entry.job_id}` on {facts.ran_on} may have what it printed."
+    record = "Its record stands in the admin's list of runs."
     return replace(
         known,
         reason=reason or outcome.value,
         sentence=" ".join(filter(None, said)),
-        remedy=f"Its record stands in the admin's list of runs.{logs if facts.ran_on else ''}",
+        remedy=" ".join(filter(None, (next_step(reason), record, logs if facts.ran_on else ""))),
         host=facts.ran_on,
     )
 
@@ -218,7 +221,7 @@ def _notes(facts: Facts) -> tuple[str, ...]:
     if blocked and blocked.reason != NO_WORKER:
         notes.append(sentence(f"besides, {blocked}"))
     if entry.put_backs and entry.state.is_waiting:
-        notes.append(f"A worker was lost with it in hand {entry.put_backs} time{_s(entry.put_backs)}.")
+        notes.append(f"A worker was lost with it in hand {times(entry.put_backs)}.")
     return tuple(notes)
 
 
@@ -226,5 +229,5 @@ def _worker(entry: Entry) -> str:
     return f"the worker {entry.host}" if entry.host else "a worker"
 
 
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _sleep(facts: Facts) -> Sleep:
+    return sleep_of(facts.entry.reason, facts.entry.cause)

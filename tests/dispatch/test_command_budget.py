@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import subprocess
-from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,15 @@ from dispatch.console.budget_table import ASCII, BLOCKS, bar, ink_for, table
 from dispatch.effective import Spending
 from dispatch.money.ledger import valkey_now
 from dispatch.money.reading import Standing, WindowUse
-from dispatch.money.windows import Caps, Window, counter_key, instant_of, scope_prefix, token_counter_key
+from dispatch.money.windows import (
+    Caps,
+    Window,
+    counter_key,
+    instant_of,
+    scope_prefix,
+    token_counter_key,
+    window_end,
+)
 from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimit, ScopedLimits
 from runs.workspace.scope import hash16
 from tests.dispatch.consolekit import MANAGE, NOBODY, Case, Console, run_all
@@ -105,7 +112,7 @@ def test_the_data_say_the_same(spent):
 
     assert list(data) == ["asOf", "windows", "tokens", "scopes"]
     day, _, month = data["windows"]
-    at = data["asOf"][:10]
+    at = f"{instant_of(data['asOf']):%Y-%m-%d}"
     turns_at = day.pop("turnsAt")
     assert day == {
         "window": "day",
@@ -116,7 +123,8 @@ def test_the_data_say_the_same(spent):
         "state": "ok",
         "key": f"budget:{at}",
     }
-    assert datetime.fromisoformat(turns_at) > datetime.fromisoformat(data["asOf"])
+    assert valkey_now(spent) - 60_000 < data["asOf"] <= valkey_now(spent)
+    assert instant_of(turns_at) == window_end(Window.DAY, instant_of(data["asOf"]))
     assert (month["state"], month["reserved"], month["cap"], month["remaining"]) == (
         "not-limited",
         *[None] * 3,

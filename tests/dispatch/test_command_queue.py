@@ -152,6 +152,7 @@ ENTRY = Entry(
         pytest.param([ENTRY, replace(ENTRY, job_id="repeat:" + "x" * 50 + ":1")], id="a long id"),
         pytest.param([replace(ENTRY, host="h" * 64)], id="a long host"),
         pytest.param([replace(ENTRY, reason="r" * 200)], id="a long reason"),
+        pytest.param([replace(ENTRY, reason="cap", cause="c" * 200)], id="a long cause"),
         pytest.param(
             [replace(ENTRY, job_id="x\x1b[2J\n", reason="\x07", host="\u2028")], id="control characters"
         ),
@@ -167,3 +168,21 @@ def test_the_list_fits_a_hundred_columns_and_every_id_is_whole(entries):
             assert any(entry.job_id in line.split() for line in lines)
     assert sum("in 1000 d 23 h" in line for line in lines) == len(entries)
     assert lines[-1] == "  and 5 more"
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause", "shown"),
+    [
+        pytest.param("cap", "daily-token-cap:day", "daily-token-cap:day", id="a cap"),
+        pytest.param("cap", None, "cap", id="a cap of which nothing more is known"),
+        pytest.param("retry", "scope-cap:day", "retry", id="what is no cap"),
+    ],
+)
+def test_a_parked_job_is_listed_with_the_cap_that_holds_it_up(reason, cause, shown):
+    view = a_view(replace(ENTRY, reason=reason, cause=cause, since_ms=NOW, until_ms=NOW + 60_000))
+
+    (row,) = [line for line in queue_shown.lines([view]) if ENTRY.job_id in line]
+    ((data,),) = [one["deferred"]["jobs"] for one in queue_shown.as_data([view])["queues"]]
+
+    assert row.split() == [ENTRY.job_id, *("0", "s", "ago"), shown, *("in", "1", "min"), "-"]
+    assert (data["reason"], data["cause"]) == (reason, cause)

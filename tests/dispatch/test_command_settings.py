@@ -69,11 +69,13 @@ def test_the_table_is_aligned_and_has_no_path_of_a_profile():
     lines = table(in_force(overlay, CONFIGURED, OWN)).splitlines()
 
     assert len(lines) == 1 + len(KEYS)
-    column = lines[0].index("from")
-    assert {line[column:].split()[0] for line in lines[1:]} == {"overlay", "environment", "default"}
+    column, after = lines[0].index("from"), lines[0].index("allowed")
+    assert {line[column:after].strip() for line in lines[1:]} == {"settings file", "environment", "default"}
     assert {line[column - 2 : column] for line in lines} == {"  "}
     assert "canary" not in "\n".join(lines)
-    assert re.search(r"secretProfiles +vault +overlay +edited by hand in the file: an object", lines[-1])
+    assert re.search(
+        r"secretProfiles +vault +settings file +edited by hand in the file: an object", lines[-1]
+    )
 
 
 def test_json_says_the_same():
@@ -205,13 +207,15 @@ def test_settings_are_changed_together_shown_and_taken_out_again(tmp_path):
     file = console.state / "settings.json"
     assert (refused.code, refused.out) == (2, "")
     assert changed.out == (
-        "dailyCap is 30 now (overlay).\nconcurrency is 2 now (overlay).\nmodel is m now (overlay).\n"
+        "dailyCap is 30 now (settings file).\nconcurrency is 2 now (settings file).\n"
+        "model is m now (settings file).\n"
         "Running workers of this host take it at the next start of a job; concurrency and raised caps"
         " within a second.\nThe file is this host's alone: change it on the other hosts of the fleet too.\n"
     )
-    assert re.search(r"^dailyCap +30 +overlay +a whole number from 1 up$", listed.out, re.MULTILINE)
+    assert re.search(r"^dailyCap +30 +settings file +a whole number from 1 up$", listed.out, re.MULTILINE)
     assert re.search(r"^maxTurns +30 +default ", listed.out, re.MULTILINE)
-    assert f"overlay: {file}\n" in listed.out
+    assert f"settings file: {file}\n" in listed.out
+    assert "overlay" not in listed.out + changed.out
     assert json.loads(undone.out)["settings"]["model"]["value"] == "of-the-environment"
     assert json.loads(file.read_text()) == {"dailyCap": 30}
     assert console.state.stat().st_mode & 0o777 == 0o700

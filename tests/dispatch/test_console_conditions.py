@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dispatch.console.conditions import authored, judged_here
+from dispatch.console.conditions import authored, judged_here, misused
 from pidispatch_site import conf
 from pidispatch_site.errors import ConfigurationError
 
@@ -30,6 +30,49 @@ def test_the_clock_comes_before_every_check_and_checks_keep_their_order():
     assert authored([], []) is None
 
 
+INSTANT = "allowed is an existing date and time with its own zone, such as 2026-09-01T09:00:00Z or"
+TWICE = "2026-09-01T09:00Z"
+
+
+@pytest.mark.parametrize(
+    ("afters", "profiles", "problems"),
+    [
+        pytest.param([], [], [], id="nothing"),
+        pytest.param([TWICE], ["a", "b", "c"], [], id="good"),
+        pytest.param(
+            ["tomorrow"],
+            [],
+            [f"--after 'tomorrow' cannot be used; {INSTANT} 2026-09-01T09:00+02:00"],
+            id="word",
+        ),
+        pytest.param(
+            [TWICE, "x; y", TWICE],
+            ["a b"],
+            [
+                f"--after 'x; y' cannot be used; {INSTANT} 2026-09-01T09:00+02:00",
+                f"--after '{TWICE}' is one too many; allowed is one",
+                (
+                    "--wait-for 'a b' cannot be used; allowed is a name of letters, digits, dots, underscores"
+                    " and hyphens"
+                ),
+            ],
+            id="each in its own words",
+        ),
+        pytest.param(
+            [], ["a", "b", "a"], ["--wait-for 'a' is given twice; allowed is one"], id="a check twice"
+        ),
+        pytest.param(
+            ["x"],
+            ["a"] * 4,
+            ["--after and --wait-for are given 5 times together; allowed are 4"],
+            id="five",
+        ),
+    ],
+)
+def test_what_is_written_wrong_is_said_in_the_words_that_were_typed(afters, profiles, problems):
+    assert list(misused(afters, profiles)) == problems
+
+
 @pytest.mark.parametrize(
     ("asked", "notes"),
     [
@@ -40,10 +83,10 @@ def test_the_clock_comes_before_every_check_and_checks_keep_their_order():
         pytest.param({"afters": ["2026-10-01T09:00:00Z"]}, (), id="as far as allowed"),
         pytest.param(
             {"afters": ["2026-09-01T10:59:00+02:00"]},
-            ("--after has passed by 0:01:00; the job does not wait for it",),
+            ("--after has passed by 1 min; the job does not wait for it",),
             id="past",
         ),
-        pytest.param({"afters": ["2026-09-01T09:00Z"]}, ("--after has passed by 0:00:00",), id="now"),
+        pytest.param({"afters": ["2026-09-01T09:00Z"]}, ("--after has passed by 0 s",), id="now"),
         pytest.param(
             {"profiles": ["tests", "lint", "docs"], **FLEET},
             (
@@ -72,14 +115,22 @@ def test_what_can_come_true_is_taken_with_what_should_be_known_of_it(asked, note
         pytest.param(
             {"afters": ["2026-10-01T09:00:01Z"], "profiles": ["__proto__"]},
             [
-                "--after is 30 days, 0:00:01 away; allowed are 30 days, 0:00:00 (PI_WAIT_AFTER_MAX_MS)",
+                (
+                    "--after is 30 d away; allowed are 30 d, up to 2026-10-01 09:00:00 UTC"
+                    " (PI_WAIT_AFTER_MAX_MS)"
+                ),
                 "--wait-for '__proto__' is not in this host's PI_WAIT_PROFILES; none is declared",
             ],
             id="all at once",
         ),
         pytest.param(
-            {**FLEET, "afters": ["2026-09-01T10:00:01Z"], "PI_WAIT_AFTER_MAX_MS": "3600000"},
-            ["--after is 1:00:01 away; allowed are 1:00:00 (PI_WAIT_AFTER_MAX_MS)"],
+            {**FLEET, "afters": ["2026-09-01T11:01:01Z"], "PI_WAIT_AFTER_MAX_MS": "3600000"},
+            [
+                (
+                    "--after is 2 h 1 min away; allowed are 1 h, up to 2026-09-01 10:00:00 UTC"
+                    " (PI_WAIT_AFTER_MAX_MS)"
+                )
+            ],
             id="beyond what this host of several allows",
         ),
     ],

@@ -11,6 +11,7 @@ import pytest
 from dispatch.console.follow import EXIT_CODES, Follower, Patience
 from dispatch.queue import keys
 from dispatch.queue.dropping import drop
+from dispatch.queue.waiters import Waiters, WaitReason
 from pidispatch_site import clients
 from pidispatch_site.errors import OperationalError
 from runs.files import Entry, RecordFiles
@@ -147,6 +148,24 @@ def test_a_retry_is_told_with_its_hour_and_the_job_is_followed_on(watch, host):
     watched.until("asleep: it could not run and is tried again, until ")
 
     assert re.search(r"until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(attempt 2 of 2\)$", watched.told[-1])
+    drop(host.client, JOB_ID)
+    with pytest.raises(OperationalError):
+        watched.ending()
+
+
+def test_a_parked_job_is_told_which_cap_holds_it_up_also_when_that_changes(watch, host):
+    watched = watch()
+    for cause, words in {
+        "over-budget:day": "the cap of starts a day is reached",
+        "scope-cap:week": "the cap of its folder or repository, starts a week, is reached",
+        "later": "a cap is used up",
+    }.items():
+        claimed = host.claim()
+        host.steps.put_off(claimed, until_ms=claimed.now_ms + 3_600_000, reason="cap", cause=cause)
+        watched.until(f"asleep: {words}, until ")
+        Waiters(host.client).wake_all([QUEUE], WaitReason.CAP)
+        host.promoter.promote([QUEUE])
+
     drop(host.client, JOB_ID)
     with pytest.raises(OperationalError):
         watched.ending()

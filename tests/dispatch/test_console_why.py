@@ -22,7 +22,7 @@ from dispatch.waits.conditions import read as conditions_of
 from dispatch.waits.holds import Hold, Holds, Waiter
 from hosts import switches
 from hosts.switches import PauseFlag
-from runs.outcome import Outcome
+from runs.outcome import Outcome, Reason
 from tests.dispatch.queuekit import JOB, QUEUE, Host, age_beat, now_ms
 
 NOW = 1_000_000_000_000
@@ -67,14 +67,17 @@ CASES = [
             QUEUED,
             LIVES,
             "in-line",
-            "It is behind 2 others in line (10 wait, 4 run or are in hand).",
+            "It is behind 2 others in line (10 jobs wait, 4 run or are in hand).",
         ),
         *("a slot is free",),
         line=10,
         busy=4,
     ),
     case(
-        "next", entry(State.QUEUED, position=1), LIVES, "in-line", "It is next in line", "A worker takes it"
+        *("next", entry(State.QUEUED, position=1), LIVES, "in-line"),
+        *("It is next in line (1 job waits, 1 runs or is in hand).", "A worker takes it"),
+        line=1,
+        busy=1,
     ),
     case(
         "queue paused",
@@ -113,14 +116,24 @@ CASES = [
     ),
     case("cap", asleep("cap"), LIVES, "cap", "A cap is used up.", "`manage.py budget` shows"),
     *(
-        case(cause, asleep("cap", cause=cause), LIVES, "cap", says, "`manage.py budget` shows")
-        for cause, says in {
-            "over-budget:week": "The cap of starts a week is reached.",
-            "soft-hold:day": "What the soft hold leaves free of the cap of starts a day is spent.",
-            "scope-cap:month": "The cap of its folder or repository, starts a month, is reached.",
-            "daily-token-cap:day": "The cap of tokens a day is reached.",
-            "scope-cap:moon": "A cap is used up.",
-        }.items()
+        case(cause, asleep("cap", cause=cause), LIVES, "cap", says, f"{freed}; `manage.py budget` shows")
+        for cause, says, freed in (
+            ("over-budget:week", "The cap of starts a week is reached.", "--set weeklyCap=N`)"),
+            (
+                *("soft-hold:day", "What the soft hold leaves free of the cap of starts a day is spent."),
+                (
+                    "the soft hold is raised or removed (`manage.py settings`, softHoldPct), or the cap"
+                    " raised (dailyCap)"
+                ),
+            ),
+            (
+                *("scope-cap:month", "The cap of its folder or repository, starts a month, is reached."),
+                "it is raised (PI_SCOPED_LIMITS_FILE)",
+            ),
+            ("daily-token-cap:day", "The cap of tokens a day is reached.", "--set dailyTokenCap=N`)"),
+            ("scope-cap:moon", "A cap is used up.", "the cap is raised"),
+            ("moon:day", "A cap is used up.", "the cap is raised"),
+        )
     ),
     case(
         "folder", asleep("scope-busy"), LIVES, "scope-busy", "folder or repository is busy.", "is woken when"
@@ -147,7 +160,7 @@ CASES = [
     case(
         *("held by checks", asleep("wait"), LIVES, "wait"),
         *(
-            "until green, quiet say go; asked 12 times in 1 min 30 s; no answer the last 2 times.",
+            "green, quiet say go; asked 12 times in 1 min 30 s; a check could not tell the last 2 times.",
             "refused when",
         ),
         hold=HELD,
@@ -159,10 +172,22 @@ CASES = [
             asleep("wait"),
             LIVES,
             "wait",
-            "no slot for a check the last 1 time.",
+            "say go; no slot for a check was free the last time.",
             "refused",
         ),
         hold=STARVED,
+        conditions=PROFILES,
+    ),
+    case(
+        *("held by each of its bounds", asleep("wait"), LIVES, "wait"),
+        *(
+            (
+                "asked once in 1 min 30 s; a check could not tell the last time; no slot for a check was free"
+                " the last 3 times."
+            ),
+            "refused",
+        ),
+        hold=replace(STARVED, checks=1, faults=1, throttles=3),
         conditions=PROFILES,
     ),
     case(
@@ -183,6 +208,10 @@ CASES = [
         "due",
         "It slept (a cap is used up), and its time has",
         "back to the front",
+    ),
+    case(
+        *("due, of a cap", asleep("cap", NOW, cause="scope-cap:day"), LIVES, "due"),
+        *("It slept (the cap of its folder or repository, starts a day, is reached)", "back to the front"),
     ),
     case(
         "due, no worker",
@@ -220,7 +249,8 @@ CASES = [
         ran_on="gamma",
     ),
     case(
-        *("refused", entry(State.FINISHED), LIVES, "over-budget", "A rule said no", "list of runs."),
+        *("refused", entry(State.FINISHED), LIVES, "over-budget", "A rule said no"),
+        "run it again. With PI_CAP_ACTION=park such a job sleeps instead. Its record stands in the admin's",
         ended_with="over-budget",
     ),
     case(
@@ -267,6 +297,31 @@ def test_the_end_is_that_of_what_stands_in_the_way(facts, until_ms):
     assert explain(facts).until_ms == until_ms
 
 
+@pytest.mark.parametrize(
+    ("reason", "raised"),
+    [
+        (Reason.OVER_BUDGET, "dailyCap=N`, weeklyCap=N or monthlyCap=N"),
+        (Reason.SOFT_HOLD, "raise or remove the soft hold (`manage.py settings --set softHoldPct=N`"),
+        (Reason.SCOPE_CAP, "in the file of PI_SCOPED_LIMITS_FILE"),
+        (Reason.DAILY_TOKEN_CAP, "`manage.py settings --set dailyTokenCap=N`"),
+    ],
+)
+def test_what_a_cap_refused_has_a_next_step(reason, raised):
+    found = explain(Facts(entry=entry(State.FINISHED), queue=LIVES, ended_with=reason))
+
+    assert [
+        part
+        for part in (
+            "`manage.py budget` shows",
+            raised,
+            "run it again",
+            "PI_CAP_ACTION=park",
+            "list of runs.",
+        )
+        if part not in found.remedy
+    ] == []
+
+
 @pytest.mark.parametrize("job", [asleep("cap"), IN_HAND])
 def test_a_job_that_would_then_meet_a_pause_says_so(job):
     found = explain(Facts(entry=job, queue=PAUSED, boot=BOOT))
@@ -276,10 +331,11 @@ def test_a_job_that_would_then_meet_a_pause_says_so(job):
     )
 
 
-def test_a_job_that_cost_workers_says_so():
-    found = explain(Facts(entry=replace(QUEUED, put_backs=2), queue=LIVES))
+@pytest.mark.parametrize(("put_backs", "words"), [(1, "once"), (2, "2 times")])
+def test_a_job_that_cost_workers_says_so(put_backs, words):
+    found = explain(Facts(entry=replace(QUEUED, put_backs=put_backs), queue=LIVES))
 
-    assert found.notes == ("A worker was lost with it in hand 2 times.",)
+    assert found.notes == (f"A worker was lost with it in hand {words}.",)
 
 
 def test_the_lines_of_an_answer():
@@ -375,7 +431,9 @@ def test_a_held_job_tells_its_hold_and_its_conditions(valkey, host):
         "faults": 1,
         "throttles": 0,
     }
-    assert found["sentence"].startswith("It is held until green says go; asked 1 time in 7 s; no answer the")
+    assert found["sentence"].startswith(
+        "It is held until green says go; asked once in 7 s; a check could not"
+    )
 
 
 def test_a_running_job_tells_its_container_and_when_that_ends_itself(valkey, host):

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="one line of JSON, for a program")
+        parser.add_argument("--json", action="store_true", help="print one JSON object, instants in ms")
 
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.PIDISPATCH

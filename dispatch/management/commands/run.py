@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
-from dispatch.console.conditions import authored, judged_here
+from dispatch.console.conditions import authored, judged_here, misused
 from dispatch.console.explained import explained
 from dispatch.console.follow import EXIT_CODES, Follower
 from dispatch.console.lookup import why_it_waits
@@ -28,7 +28,7 @@ from hosts.names import SHARED_QUEUE
 from pidispatch_site import clients
 from pidispatch_site.clients import VALKEY_FAULTS
 from pidispatch_site.conf import Config
-from pidispatch_site.errors import OperationalError
+from pidispatch_site.errors import ConfigurationError, OperationalError
 from pidispatch_site.places import StateDirectory
 from runs.outcome import Outcome
 from runs.workspace.folder import CheckedFolder, check_folder, require_clean
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         config: Config = settings.PIDISPATCH
         account, git = Account(os.getuid(), os.getgid()), Git()
         folder = check_folder(options["folder"], account=account, git=git, base=Path.cwd())
-        job = _job(folder, options)
+        job = _asked_for(folder, options)
         notes = judged_here(job.wait_for, config, now=datetime.now(UTC))
         if not options["force"]:
             require_clean(folder, account=account, git=git)
@@ -133,6 +133,18 @@ class Command(BaseCommand):
         # Not in the red of Django's stderr: it is news, no error.
         self.stderr.write(text, str)
         self.stderr.flush()
+
+
+def _asked_for(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
+    """Make the job that the options describe; ConfigurationError with all that is wrong with any of them."""
+    wrong = misused(options["after"], options["wait_for"])
+    try:
+        job = _job(folder, {**options, "after": [], "wait_for": []} if wrong else options)
+    except ConfigurationError as error:
+        raise ConfigurationError(*error.problems, *wrong) from error
+    if wrong:
+        raise ConfigurationError(*wrong)
+    return job
 
 
 def _job(folder: CheckedFolder, options: dict[str, Any]) -> JobData:

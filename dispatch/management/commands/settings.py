@@ -1,4 +1,4 @@
-"""`manage.py settings`: what this host's jobs run with and where it comes from; changes of the overlay."""
+"""`manage.py settings`: what this host's jobs run with and where that comes from; edits of the file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             metavar="KEY",
             help="take it out of the file: the environment counts again",
         )
-        parser.add_argument("--json", action="store_true", help="for a program")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.PIDISPATCH
@@ -91,7 +91,7 @@ def _configured(config: Config) -> dict[str, Any]:
 def _changes(rows: tuple[Setting, ...], named: list[str], config: Config) -> str:
     by_name = {row.name: row for row in rows}
     lines = [
-        f"{name} is {by_name[name]} now ({by_name[name].source})."
+        f"{name} is {by_name[name]} now ({by_name[name].source.words})."
         if name in by_name
         else f"{name!a} is no longer in the file."
         for name in dict.fromkeys(named)
@@ -104,7 +104,7 @@ def _file(overlay: Overlay, config: Config) -> str:
     there = "" if config.settings_file.exists() else " (there is no such file)"
     lines = [
         "",
-        f"overlay: {one_line(str(config.settings_file))}{there}",
+        f"settings file: {one_line(str(config.settings_file))}{there}",
         "A job's own provider, model and turns come first.",
     ]
     for key in overlay.unknown:
