@@ -18,9 +18,6 @@ from dispatch.operator_files.problems import OperatorFileError, Problem
 from dispatch.operator_files.strict_json import MAX_BYTES
 from pidispatch_site import log
 
-# How often the watching thread calls `poll`: an edit counts after one to two of these.
-LOOK_SECONDS = 0.15
-
 # An inode that has looked the same for so long is not read again. Until then it is: within one tick of its
 # file system's clock (two seconds at the coarsest) a second edit of the same size shows nowhere else.
 _SETTLED_SECONDS = 2.0
@@ -192,7 +189,7 @@ def _bounded(descriptor: int) -> _Look:
 
 
 def _unread(error: OSError) -> _Unread:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
+    if isinstance(error, FileNotFoundError):
         return _Unread(_MISSING, "does not exist; create it, or take its name out of the settings")
     said = error.strerror or type(error).__name__
     return _Unread("unreadable", f"cannot be read ({said}); the worker's user must be able to read it")

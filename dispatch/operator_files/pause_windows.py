@@ -72,27 +72,38 @@ def paused_until(windows: Sequence[PauseWindow], scope: str | None, now: datetim
 
     Windows that touch or overlap are one pause, which is followed through at most `MOST_HOPS` windows.
     """
-    own = _of_scope(windows, scope)
-    end = _latest_end(own, now)
+    if not scope:
+        return None
+    # Apart, since what is found for every scope serves the jobs of all.
+    parts = (_of_every_scope(tuple(windows)), tuple([one for one in windows if one.scope == scope]))
+    end = _latest(_latest_end(part, now) for part in parts)
     if end is None:
         return None
-    unbroken = _followed(own, end)
-    return unbroken if unbroken - now > GRACE else None
+    for _ in range(MOST_HOPS):
+        further = _latest(_end_after(part, end) for part in parts)
+        if further is None:
+            break
+        end = further
+    return end if end - now > GRACE else None
 
 
 def _of_scope(windows: Sequence[PauseWindow], scope: str | None) -> tuple[PauseWindow, ...]:
     return tuple([one for one in windows if one.scope in (EVERY_SCOPE, scope)]) if scope else ()
 
 
-# Every job of a scope meets the same few ends.
-@lru_cache(maxsize=1024)
-def _followed(windows: tuple[PauseWindow, ...], end: datetime) -> datetime:
-    for _ in range(MOST_HOPS):
-        further = _latest_end(windows, end)
-        if further is None:
-            break
-        end = further
-    return end
+@lru_cache(maxsize=8)
+def _of_every_scope(windows: tuple[PauseWindow, ...]) -> tuple[PauseWindow, ...]:
+    return tuple([one for one in windows if one.scope == EVERY_SCOPE])
+
+
+# All jobs meet the same few ends.
+@lru_cache(maxsize=4096)
+def _end_after(windows: tuple[PauseWindow, ...], end: datetime) -> datetime | None:
+    return _latest_end(windows, end)
+
+
+def _latest(ends: Iterable[datetime | None]) -> datetime | None:
+    return max((end for end in ends if end), default=None)
 
 
 def _latest_end(windows: Iterable[PauseWindow], now: datetime) -> datetime | None:

@@ -103,8 +103,7 @@ def _settle(host: Host, claimed: Claimed, live: LiveAttempt, held: ExitStack) ->
 def _paid(host: Host, claimed: Claimed, progress: _Progress) -> bool:
     """Pay a reservation back if nobody asked for its container; whether one stays spent."""
     if progress.granted is not None and not progress.asked_for_container:
-        refund(host, claimed)
-        progress.granted = None
+        _give_money_back(host, claimed, progress)
     return progress.granted is not None
 
 
@@ -176,21 +175,21 @@ def _run_paid(
     match result:
         case NotBegun():
             # Refund first, then the transition: a crash in between must not leave a free start behind.
-            _give_money_back(context, progress)
+            _give_money_back(context.host, context.claimed, progress)
             if not result.lost:
                 settlement.give_back("switch" if result.held else "shutdown")
         case Ended(verdict=verdict, ran=ran, gone=gone):
             if verdict.refund:
-                _give_money_back(context, progress)
+                _give_money_back(context.host, context.claimed, progress)
             record_tokens(context, ran.tokens)
             settlement.fail_or_repeat(
                 verdict, progress.known, reserved=not verdict.refund, ran=ran, gone=gone
             )
 
 
-def _give_money_back(context: Context, progress: _Progress) -> None:
-    refund(context.host, context.claimed)
+def _give_money_back(host: Host, claimed: Claimed, progress: _Progress) -> None:
+    refund(host, claimed)
     progress.granted = None
-    if context.host.cap_action is CapAction.PARK:
+    if host.cap_action is CapAction.PARK:
         # There is room again for one that was parked.
-        context.host.rules.wake({WaitReason.CAP})
+        host.rules.freed()

@@ -89,6 +89,11 @@ class Rules:
         with self._lock:
             self._due.update(reasons)
 
+    def freed(self) -> None:
+        """Tell that a start was paid back: who is parked looks again, and who is just falling asleep, too."""
+        self._count_change()
+        self.wake({WaitReason.CAP})
+
     def tick(self, wake_all: Callable[[WaitReason], object]) -> None:
         """Look at the files once; then call `wake_all` for each reason that is due, which may fail.
 

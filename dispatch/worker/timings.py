@@ -25,7 +25,7 @@ class WorkerTimings:
     backoff_base: float = 60
     pop_block: float = 2
     pause_recheck: float = 0.5
-    promote_every: float = 1
+    promote_every: float = 0.5
     look_every: float = 0.15
     sweep_every: float = 5
     reap_every: float = 60

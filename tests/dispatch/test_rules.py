@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,6 +20,7 @@ from dispatch.operator_files.overlay import EMPTY
 from dispatch.operator_files.overlay import parse as parse_overlay
 from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.queue.delays import no_delay
 from dispatch.queue.promote import Promoter
 from dispatch.waits.check import CheckResult, Verdict
 from dispatch.worker.attempt import attempt
@@ -28,6 +30,7 @@ from dispatch.worker.rules import OperatorFiles, load_operator_files
 from pidispatch_site import conf
 from pidispatch_site.variables import CapAction
 from runs.abort import Abort
+from runs.outcome import InfraFault
 from runs.result import RunResult
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import COMPLETED, Bench, Fault, wait_gate
@@ -288,6 +291,56 @@ def test_a_refund_wakes_who_is_parked(tmp_path, valkey):
 
     bench.containers.meanwhile = meanwhile
     bench.containers.result = RunResult(container="", never_started=True)
+    bench.attempt("local-1")
+    ground.look()
+
+    assert ground.is_awake("local-2")
+
+
+def test_a_refund_while_another_falls_asleep_is_not_missed(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    bench = ground.bench
+    bench.containers.result = RunResult(container="", never_started=True)
+    asks, refunded = threading.Event(), threading.Event()
+
+    def second(point):
+        # It was told that the day is full; the start that filled it is paid back before it sleeps.
+        if point == "before put off":
+            asks.set()
+            assert refunded.wait(10)
+
+    def first():
+        thread.start()
+        assert asks.wait(10)
+
+    bench.enqueue("local-2", queuekit.jobs.local_job("/srv/other", task="x"))
+    claimed = bench.claim()
+    object.__setattr__(bench.host.transitions, "delays", second)
+    thread = threading.Thread(target=attempt, args=(bench.host, claimed))
+    bench.containers.meanwhile = first
+    bench.attempt("local-1")
+    ground.look()
+    refunded.set()
+    thread.join(10)
+    ground.look()
+
+    assert ground.is_awake("local-2")
+
+
+@pytest.mark.parametrize("breaks", [RuntimeError("a bug"), InfraFault(detail="x")])
+def test_a_refund_after_a_fault_wakes_who_is_parked(tmp_path, valkey, breaks):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    bench = ground.bench
+
+    def park_and_break(point):
+        if point == "before begin":
+            object.__setattr__(bench.host.transitions, "delays", no_delay)
+            bench.attempt("local-2", queuekit.jobs.local_job("/srv/other", task="x"))
+            assert ground.sleeps("local-2")[0] == "cap"
+            ground.look()
+            raise breaks
+
+    object.__setattr__(bench.host.transitions, "delays", park_and_break)
     bench.attempt("local-1")
     ground.look()
 
