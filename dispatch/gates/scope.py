@@ -21,7 +21,7 @@ def _take(context: Context) -> Pass | Held | Defer:
     limit = ceiling(context.limit, is_forge=context.job.kind.is_forge)
     if not host.scopes.try_take(scope_hash, limit):
         return Defer(
-            until=context.now + timedelta(seconds=host.timings.scope_recheck),
+            until=context.as_of_now() + timedelta(seconds=host.timings.scope_recheck),
             reason=WaitReason.SCOPE_BUSY,
             scope_hash=scope_hash,
         )

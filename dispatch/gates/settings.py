@@ -9,12 +9,10 @@ from runs.outcome import Reason, Refusal
 
 
 def _take(context: Context) -> Pass | Refusal:
-    rules = context.host.rules
     try:
-        overlay = rules.overlay()
+        overlay = context.host.rules.overlay()
     except OperatorFileError as error:
         return Refusal(Reason.SETTINGS_OVERLAY_INVALID, detail=",".join(error.places))
-    rules.apply_concurrency(overlay)
     context.settle(overlay)
     return Pass()
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from datetime import timedelta
-
 from dispatch.rungs import Defer, Pass, Taking
 from dispatch.waits.target import waiting_job
 from dispatch.worker.context import Context
@@ -17,12 +14,10 @@ def _take(context: Context) -> Pass | Defer | Refusal:
     if not job.wait_for:
         return Pass()
     waiting = waiting_job(context.claimed.job_id, context.claimed.token, job)
-    began = time.monotonic()
 
     def judge() -> Pass | Defer | Refusal:
         # A repeat after an outage is asked as of then.
-        now = context.now + timedelta(seconds=time.monotonic() - began)
-        return host.waits.judge(waiting, now=now, stop=context.abort.is_set)
+        return host.waits.judge(waiting, now=context.as_of_now(), stop=context.abort.is_set)
 
     return patiently(host, judge)
 

@@ -19,16 +19,15 @@ from dispatch.queue.patient import GaveUpError
 from dispatch.queue.popper import Claimed
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Pass, climb
-from dispatch.worker.caps import held_up
+from dispatch.worker.admission import admit
 from dispatch.worker.context import Context, begin_context
 from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
-from dispatch.worker.payment import record_tokens, refund, reserve
+from dispatch.worker.payment import record_tokens, refund
 from dispatch.worker.run import Ended, NotBegun, Planned, carry_out, plan
 from dispatch.worker.settle import Known, Settlement
 from pidispatch_site import log
 from pidispatch_site.errors import ConfigurationError
-from pidispatch_site.variables import CapAction
 from runs.outcome import InfraFault, Outcome, Reason, Refusal, Verdict
 
 
@@ -151,19 +150,21 @@ def _pay_and_run(
     context: Context, live: LiveAttempt, held: ExitStack, settlement: Settlement, progress: _Progress
 ) -> None:
     # Before the money: what no container may be is refused for free.
-    planned = plan(context)
-    match reserve(context):
+    settled, planned = context.settled, plan(context)
+    match admit(context):
+        case None:
+            settlement.give_back("shutdown")
         case NotHeld():
             settlement.lost("reserve")
+        case Defer() as defer:
+            _put_off(context, defer, held, settlement)
+        case Refusal() as refusal:
+            settlement.refuse(refusal, progress.known)
         case Granted() as granted:
             progress.granted = granted
+            if context.settled is not settled:
+                planned = plan(context)
             _run_paid(context, live, planned, settlement, progress)
-        case blocked:
-            match held_up(context, blocked):
-                case Defer() as defer:
-                    _put_off(context, defer, held, settlement)
-                case Refusal() as refusal:
-                    settlement.refuse(refusal, progress.known)
 
 
 def _run_paid(
@@ -190,6 +191,5 @@ def _run_paid(
 def _give_money_back(host: Host, claimed: Claimed, progress: _Progress) -> None:
     refund(host, claimed)
     progress.granted = None
-    if host.cap_action is CapAction.PARK:
-        # There is room again for one that was parked.
-        host.rules.freed()
+    # There is room again for one that was parked, here or by another host.
+    host.rules.freed()

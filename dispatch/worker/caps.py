@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from dispatch.money.ledger import Blocked
@@ -9,25 +10,31 @@ from dispatch.money.windows import Window, scope_prefix, window_end
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer
 from dispatch.worker.context import Context
-from dispatch.worker.payment import TokensSpent
+from dispatch.worker.payment import TokensSpent, Unreadable
 from pidispatch_site.variables import CapAction
 from runs.outcome import Reason, Refusal
 
 
-def held_up(context: Context, by: Blocked | TokensSpent) -> Defer | Refusal:
-    """Turn the ledger's no into the job's way out, as PI_CAP_ACTION says."""
+def held_up(context: Context, by: Blocked | TokensSpent | Unreadable) -> Defer | Refusal:
+    """Turn the ledger's no into the job's way out, as PI_CAP_ACTION says.
+
+    Where the ledger cannot tell, the job is kept whatever that says.
+    """
+    if isinstance(by, Unreadable):
+        return _parked(context, "ledger-refused", Window.DAY, {"cause": "ledger-refused"})
     reason = Reason.DAILY_TOKEN_CAP if isinstance(by, TokensSpent) else by.reason
     said = _said(context, by)
     if context.host.cap_action is CapAction.REFUSE:
         return Refusal(reason, said=said)
     window = Window.DAY if isinstance(by, TokensSpent) else by.window
-    return Defer(
-        # Another window may be full then, which is asked again.
-        until=window_end(window, context.now),
-        reason=WaitReason.CAP,
-        cause=f"{reason.value}:{window.value}",
-        said={"cause": reason.value, **said},
-    )
+    return _parked(context, f"{reason.value}:{window.value}", window, {"cause": reason.value, **said})
+
+
+def _parked(context: Context, cause: str, window: Window, said: dict[str, Any]) -> Defer:
+    now, host = context.as_of_now(), context.host
+    # Whoever makes room wakes it; that it looks again by itself is a net, should a waking be lost.
+    look = now + timedelta(seconds=host.timings.cap_recheck)
+    return Defer(until=min(window_end(window, now), look), reason=WaitReason.CAP, cause=cause, said=said)
 
 
 def _said(context: Context, by: Blocked | TokensSpent) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from dispatch.effective import EffectiveJob, Spending, resolve, spending_of
 from dispatch.jobs import JobData
+from dispatch.money.windows import instant_of
 from dispatch.operator_files.overlay import Overlay
 from dispatch.operator_files.scoped_limits import ScopedLimit
 from dispatch.queue.popper import Claimed
@@ -22,7 +24,8 @@ from runs.workspace.scope import canonical_scope, hash16
 class Context:
     """One attempt on its way up the ladder; used by its own thread only.
 
-    `now` is Valkey's time of the claim, one reading for every rung. `scope` is canonical and `scope_hash` its
+    `now` is Valkey's time of the claim, one reading for every rung, until the ledger says that it is stale;
+    `began` is the monotonic instant of `claimed_at`. `scope` is canonical and `scope_hash` its
     digest, both derived from the job's data, never read off the queue. `limit` is what the operator says of
     the scope: read once, so that concurrency and money of one attempt cannot disagree. `rules` is the version
     of the operator's files when the climb began.
@@ -35,12 +38,18 @@ class Context:
     scope: str | None
     scope_hash: str | None
     now: datetime
+    claimed_at: datetime
+    began: float
     rules: int = 0
     limit: ScopedLimit | None = None
     settled: tuple[EffectiveJob, Spending] | None = None
     image: ImageFacts | None = None
     credentials: Credentials = field(default_factory=lambda: Credentials(variables={}), repr=False)
     prepared: Prepared | None = None
+
+    def as_of_now(self) -> datetime:
+        """Give Valkey's time now, as far as the time since the claim tells it."""
+        return self.claimed_at + timedelta(seconds=time.monotonic() - self.began)
 
     @property
     def effective(self) -> EffectiveJob:
@@ -66,6 +75,7 @@ class Context:
 def begin_context(host: Host, claimed: Claimed, job: JobData, abort: Abort) -> Context:
     """Start an attempt's knowledge with what its job says and what the host gives to it."""
     scope = canonical_scope(kind=job.kind.value, folder=job.folder, repository=job.repo)
+    claimed_at = instant_of(claimed.now_ms)
     return Context(
         host=host,
         claimed=claimed,
@@ -74,5 +84,7 @@ def begin_context(host: Host, claimed: Claimed, job: JobData, abort: Abort) -> C
         scope=scope,
         scope_hash=hash16(scope) if scope else None,
         rules=host.rules.version,
-        now=datetime.fromtimestamp(claimed.now_ms / 1000, UTC),
+        now=claimed_at,
+        claimed_at=claimed_at,
+        began=time.monotonic(),
     )

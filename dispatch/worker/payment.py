@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from redis.exceptions import RedisError, ResponseError
@@ -18,20 +18,15 @@ from dispatch.money.ledger import (
     Stale,
     valkey_now,
 )
-from dispatch.money.windows import instant_of, tokens_are_spent
+from dispatch.money.windows import epoch_ms, instant_of, tokens_are_spent
 from dispatch.queue import keys
 from dispatch.queue.popper import Claimed
 from dispatch.worker.context import Context
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
 from pidispatch_site import log
-from runs.outcome import InfraFault
 
 Answer = TypeVar("Answer")
-
-# The reading of the claim is tried first: a job that came up the ladder at once needs no other.
-_FIRST_WITHIN_MS = 1_000
-_LATER_WITHIN_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +37,23 @@ class TokensSpent:
     cap: int
 
 
-def reserve(context: Context) -> Granted | Blocked | NotHeld | TokensSpent:
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Nothing was taken: the server refuses the question (a counter is no number), so nobody may start."""
+
+
+def reserve(
+    context: Context, *, within_ms: int
+) -> Granted | Blocked | NotHeld | Stale | TokensSpent | Unreadable:
     """Take one start in every window, or learn what forbids it; waits for a Valkey that is away.
 
     Asked in this order: tokens of the day, the scope's windows, the fleet's. NotHeld: meanwhile somebody else
-    decided about the job.
+    decided about the job. Stale: the attempt's `now` is further off than `within_ms`, or of another day.
     """
-    return _tokens_spent(context) or _reserve(context)
+    try:
+        return _tokens_spent(context) or _reserve(context, within_ms)
+    except ResponseError:
+        return Unreadable()
 
 
 def _tokens_spent(context: Context) -> TokensSpent | None:
@@ -56,30 +61,25 @@ def _tokens_spent(context: Context) -> TokensSpent | None:
     if cap is None:
         return None
     # As of now, not of the claim: gates have taken a while, and midnight chooses the counter.
-    spent = _readable(host, lambda: host.tokens.spent(instant_of(valkey_now(host.client))))
+    spent = patiently(host, lambda: host.tokens.spent(instant_of(valkey_now(host.client))))
     return TokensSpent(spent=spent, cap=cap) if tokens_are_spent(spent, cap=cap) else None
 
 
-def _reserve(context: Context) -> Granted | Blocked | NotHeld:
+def _reserve(context: Context, within_ms: int) -> Granted | Blocked | NotHeld | Stale:
     host, claimed = context.host, context.claimed
     request = ReserveRequest(
         job_id=claimed.job_id,
         attempt=claimed.attempt,
         token=claimed.token,
         first_queued_ms=claimed.first_queued_ms,
-        now_ms=claimed.now_ms,
+        now_ms=epoch_ms(context.now),
         caps=context.spending.caps,
         hold_percent=context.spending.hold_percent,
         scope=_scope_caps(context),
         job_key=keys.job(claimed.raw_id),
-        now_within_ms=_FIRST_WITHIN_MS,
+        now_within_ms=within_ms,
     )
-    while True:
-        answer = _ask(host, request)
-        if not isinstance(answer, Stale):
-            return answer
-        # Gates have taken a while, and midnight chooses the counters. A slow server's answer ages as well.
-        request = replace(request, now_ms=answer.now_ms, now_within_ms=_LATER_WITHIN_MS)
+    return patiently(host, lambda: _pointed(host, "reserve", lambda: host.ledger.reserve(request)))
 
 
 def _scope_caps(context: Context) -> ScopeCaps | None:
@@ -87,18 +87,6 @@ def _scope_caps(context: Context) -> ScopeCaps | None:
     if limit is None or scope_hash is None:
         return None
     return ScopeCaps(scope_hash=scope_hash, caps=limit.caps)
-
-
-def _ask(host: Host, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:
-    return _readable(host, lambda: _pointed(host, "reserve", lambda: host.ledger.reserve(request)))
-
-
-def _readable(host: Host, step: Callable[[], Answer]) -> Answer:
-    """Ask the ledger; InfraFault where it refuses (a counter is no number): nobody may start then."""
-    try:
-        return patiently(host, step)
-    except ResponseError as error:
-        raise InfraFault(detail="ledger-refused") from error
 
 
 def refund(host: Host, claimed: Claimed) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +24,9 @@ from dispatch.worker.slots import Slots
 from pidispatch_site import log
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
+
+_LOOKS_FOR_A_MISSING_FILE = 20
+_LOOK_AGAIN_SECONDS = 0.1
 
 # Whoever slept through an edit that was made while no worker lived is looked at once.
 _AT_BOOT = frozenset({WaitReason.PAUSE_WINDOW, WaitReason.CAP})
@@ -68,6 +72,13 @@ class Rules:
     def overlay(self) -> Overlay:
         """Read the settings as they stand in their file; OperatorFileError when they do not load."""
         overlay, followed = self.files.read_overlay(), self.files.overlay
+        for _ in range(_LOOKS_FOR_A_MISSING_FILE):
+            if not followed or overlay != EMPTY or followed.current == EMPTY:
+                break
+            # An editor may have moved it away to write another: without it, caps would be those of the
+            # environment. That it is gone is believed once the thread that follows it says so too.
+            time.sleep(_LOOK_AGAIN_SECONDS)
+            overlay = self.files.read_overlay()
         if followed and overlay != followed.current:
             # They may be taken back before the next look, which then sees no change: whoever falls asleep
             # because of them has to look again.

@@ -13,7 +13,8 @@ class WorkerTimings:
 
     `job_limit`: wall clock of a container (Q 3.2). `deadline_slack`: its own deadline is later by this, so
     that the limit of the worker normally comes first. `scope_recheck`: when a job whose folder is busy wakes;
-    freeing the folder wakes it sooner. `backoff_base`: the first back-off; it doubles with each attempt.
+    freeing the folder wakes it sooner. `cap_recheck`: when a parked job looks again at the latest.
+    `backoff_base`: the first back-off; it doubles with each attempt.
     `look_every`: between two looks at the operator's files. `shutdown_patience`: how long the boot, the pops
     and the attempts may take to settle, all together; `thread_patience`: how long the remaining threads may,
     all together. Both stay within the 15 s that a service manager is promised.
@@ -22,6 +23,7 @@ class WorkerTimings:
     job_limit: float = 1800
     deadline_slack: float = 60
     scope_recheck: float = 5
+    cap_recheck: float = 300
     backoff_base: float = 60
     pop_block: float = 2
     pause_recheck: float = 0.5
