@@ -45,7 +45,8 @@ class ReserveRequest:
     `job_id` is the natural id, `token` that of the pop that holds the job, `first_queued_ms` tells the job
     from a later one of the same id. `now_ms` is Valkey's TIME, read right before; it chooses the counters.
     `hold_percent` concerns the global windows only. `job_key` is the hash of the job in Valkey: with it the
-    ledger grants only while the token still has the job in hand. With `now_within_ms`, `now_ms` may be some
+    ledger grants only while the token still has the job in hand, and what it had granted on another day counts
+    as of now instead: the job was never begun. With `now_within_ms`, `now_ms` may be some
     earlier reading: the ledger says when it is further off than that, or of another day. Raises ValueError
     without a global cap a day: a worker without one would spend without end.
     """
@@ -82,7 +83,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """Nothing was taken: `window` has counted `reserved` starts of `cap`.
+    """Nothing is taken: `window` has counted `reserved` starts of `cap`.
 
     `reason` is over-budget or soft-hold of the global windows, or scope-cap of the scope's.
     """
@@ -110,14 +111,15 @@ class Ledger:
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._reserve = client.register_script((_LUA / "reserve.lua").read_text())
-        self._refund = client.register_script((_LUA / "refund.lua").read_text())
+        self._reserve = client.register_script(_text_of("reserve"))
+        self._refund = client.register_script(_text_of("refund"))
 
     def reserve(self, request: ReserveRequest) -> Granted | Blocked | NotHeld | Stale:
         """Take one start in all active windows of both ledgers, or say which window forbids it.
 
         NotHeld answers only a request with a `job_key`, Stale one with `now_within_ms`. Safe to repeat after
-        an exception: an attempt is counted once.
+        an exception: an attempt is counted once. Blocked means that nothing is held, also where an earlier day's
+        grant was: that is paid back.
         """
         grant = grant_key(request.job_id, request.attempt)
         keys: list[str | bytes] = [grant, request.job_key or grant]
@@ -174,6 +176,10 @@ class Ledger:
         """
         keys = [grant_key(job_id, attempt), job_key]
         return bool(self._refund(keys=keys, args=[token, first_queued_ms]))
+
+
+def _text_of(name: str) -> str:
+    return "".join((_LUA / f"{part}.lua").read_text(encoding="ascii") for part in ("shared", name))
 
 
 def valkey_now(client: redis.Redis) -> int:

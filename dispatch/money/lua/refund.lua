@@ -8,10 +8,8 @@
 --
 -- Answers 1 when it was paid back, 0 when nothing is stored or it is not this pop's to give back.
 --
--- The counters are those of the instant of the reservation, read from the grant. One that is gone stays gone (it
--- would come back without a lifetime), none goes below zero, and one that somebody made no number of does not keep
--- the others from being paid back. The grant goes first: it is a write that a full server allows, and after it the
--- rest is allowed too.
+-- The counters are those of the instant of the reservation, read from the grant (shared.lua: how they are lowered).
+-- The grant goes first: it is a write that a full server allows, and after it the rest is allowed too.
 
 local stored = redis.call('HMGET', KEYS[1], 'token', 'windows', 'firstQueued')
 local is_ours = stored[1] == ARGV[1]
@@ -23,10 +21,5 @@ if not stored[1] or not is_ours then
   return 0
 end
 redis.call('DEL', KEYS[1])
-for counter in string.gmatch(stored[2], '[^\n]+') do
-  local value = redis.pcall('GET', counter)
-  if type(value) == 'string' and string.match(value, '^[1-9]%d*$') and #value <= 16 then
-    redis.call('DECR', counter)
-  end
-end
+pay_back(stored[2])
 return 1

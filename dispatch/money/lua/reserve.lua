@@ -21,14 +21,23 @@
 -- A repeat (same attempt, same firstQueued) is answered with what was granted and takes the grant over for its
 -- token, unless a later one has: a call that a lost connection delivers late must not take it back.
 --
+-- What was granted on another day is no answer to who has the job in hand: two starts would run on a day whose cap
+-- is one. The job was never begun, so no container was asked for: the grant is paid back and the request judged as
+-- if it had never been. Blocked then means that nothing is held.
+--
 -- Who was frozen while another took the job over must not take over the grant either: its refund would pay back a
 -- container that ran.
 --
--- Everything is read and judged before the first write, and the first write is one that a full server refuses:
--- so an error, whatever it is, means that nothing was taken.
+-- Everything is read and judged before the first write, and the first write of a grant is one that a full server
+-- refuses: so an error, whatever it is, means that nothing was taken, and nothing paid back either. After its
+-- first write a script may make all others. A refusal that pays back begins with one that a full server allows.
 
 local grant = KEYS[1]
 local token, first_queued, now, grant_ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local function day_of(instant)
+  return math.floor(instant / 86400000)
+end
 
 if ARGV[5] == 'held' then
   local job = redis.pcall('HMGET', KEYS[2], 'status', 'taker')
@@ -39,20 +48,27 @@ end
 if ARGV[6] ~= '' then
   local time = redis.call('TIME')
   local today = time[1] * 1000 + math.floor(time[2] / 1000)
-  local day = 86400000
-  if math.abs(today - now) > tonumber(ARGV[6]) or math.floor(today / day) ~= math.floor(now / day) then
+  if math.abs(today - now) > tonumber(ARGV[6]) or day_of(today) ~= day_of(now) then
     return {'stale', string.format('%d', today)}
   end
 end
 
 local stored = redis.call('HMGET', grant, 'firstQueued', 'instant', 'token', 'windows', 'tokenAt')
-if stored[1] == first_queued then
+local is_repeat = stored[1] == first_queued
+local outlived = is_repeat and ARGV[5] == 'held' and day_of(stored[2]) ~= day_of(now) and stored[4]
+if is_repeat and not outlived then
   local holder = stored[3]
   if tonumber(now) >= tonumber(stored[5] or stored[2]) then
     redis.call('HSET', grant, 'token', token, 'tokenAt', now)
     holder = token
   end
   return {'granted', stored[2], holder, stored[4], 'repeated'}
+end
+
+-- A week goes on over midnight: what will be paid back to a counter is not counted in it.
+local paid_back = {}
+for counter in string.gmatch(outlived or '', '[^\n]+') do
+  paid_back[counter] = can_be_lowered(counter)
 end
 
 local blocked
@@ -73,14 +89,18 @@ for index = 3, #KEYS do
   if value ~= '0' and not string.match(value, '^%-?[1-9]%d*$') or #value > 16 then
     return redis.error_reply('ERR a spend counter holds no whole number')
   end
-  local cap = tonumber(ARGV[at + 2])
-  local reason = judge(ARGV[at], tonumber(value), cap, tonumber(ARGV[at + 3]))
+  local count = tonumber(value) - (paid_back[KEYS[index]] and 1 or 0)
+  local reason = judge(ARGV[at], count, tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
   -- The worst state is named, of equal ones the first window; the scope goes before everything global.
   if reason and (not blocked or rank[reason] > rank[blocked[2]]) then
-    blocked = {'blocked', reason, ARGV[at + 1], value, ARGV[at + 2]}
+    blocked = {'blocked', reason, ARGV[at + 1], string.format('%.0f', count), ARGV[at + 2]}
   end
 end
 if blocked then
+  if outlived then
+    redis.call('DEL', grant)
+    pay_back(outlived)
+  end
   return blocked
 end
 
@@ -90,6 +110,7 @@ redis.call('HSET', grant, 'windows', counters, 'instant', now, 'token', token, '
 -- What an earlier job of this id recorded says nothing about this one (tokens.lua).
 redis.call('HDEL', grant, 'tokens')
 redis.call('EXPIRE', grant, grant_ttl)
+pay_back(outlived or '')
 for index = 3, #KEYS do
   redis.call('INCR', KEYS[index])
   -- Once: traffic must not postpone the end of a window. Asked of the key, so that none stays for ever.
