@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     import redis
 
+# How far a queue's front is put in order: what stands deeper is far from being taken.
+_FRONT_PER_PROMOTED = 5
+
 
 class Promoter:
     """Promotes by Valkey's clock; any number of workers may, at any time. Safe for threads."""
@@ -27,15 +30,19 @@ class Promoter:
         self._delays = delays
 
     def promote(self, queues: Sequence[str]) -> int:
-        """Bring back what is due on these queues, in one step, and say how many jobs that were."""
+        """Bring back what is due on these queues, in one step, and say how many jobs that were.
+
+        They go before what was never taken, and with what was taken before by their first queueing.
+        """
         if not queues:
             return 0
         named = [keys.queue_keys(queue) for queue in queues]
+        most = self._timings.promote_most
         self._delays("before promote")
         counts = self._scripts.call(
             "promote",
             [key for one in named for key in (one.scheduled, one.jobs)],
-            (keys.JOB, self._timings.promote_most, fields.rq_text(datetime.now(UTC)), *queues),
+            (keys.JOB, most, _FRONT_PER_PROMOTED * most, fields.rq_text(datetime.now(UTC)), *queues),
         )
         promoted = sum(cast("list[int]", counts))
         if promoted:

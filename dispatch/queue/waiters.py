@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from dispatch.queue import keys
+from dispatch.queue.chunks import chunks
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.scripts import Scripts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import redis
 
 
@@ -26,8 +28,19 @@ class WaitReason(StrEnum):
     RETRY = "retry"
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """How many were woken, and the score to go on from; None when no more sleep."""
+
+    woken: int
+    after: float | None
+
+
 class Waiters:
-    """Moves wake times to now; promotion then brings the jobs back. Safe for threads."""
+    """Moves wake times to now; promotion then brings the jobs back. Safe for threads.
+
+    Who was woken counts as asleep until it is promoted: waking it again changes nothing.
+    """
 
     def __init__(self, client: redis.Redis, *, delays: Delays = no_delay) -> None:
         self._scripts = Scripts(client)
@@ -35,19 +48,53 @@ class Waiters:
 
     def wake_oldest(self, queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
         """Wake the one of these queues' sleepers that was queued first; answer its RQ id, or nothing."""
-        return self._wake("oldest", queues, reason, scope_hash)
+        _, woken = self._wake(_names(queues, reason, scope_hash), (_FROM_THE_FIRST, 1, "exact"))
+        return [one.decode("utf-8", "backslashreplace") for one in woken]
+
+    def wake_some(self, queues: Sequence[str], reason: str, *, after: float, most: int) -> Slice:
+        """Wake the `most` (at least 1) that were queued first after this score, of all these queues together.
+
+        A score is `firstQueued` in epoch ms; begin with -inf. All that share the last one's score are woken
+        with it, so that going on from it leaves nobody out.
+        """
+        next_after, woken = self._wake(_names(queues, reason), (after, most, "whole"))
+        return Slice(len(woken), float(next_after) if next_after else None)
 
     def wake_all(self, queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
         """Wake every job that sleeps for this reason; answer their RQ ids."""
-        return self._wake("all", queues, reason, scope_hash)
-
-    def _wake(self, which: str, queues: Sequence[str], reason: str, scope_hash: str | None) -> list[str]:
-        names = [
-            name
-            for queue in queues
-            for name in (keys.waiters(queue, reason, scope_hash), keys.queue_keys(queue).scheduled)
-        ]
-        self._delays("before wake")
-        woken = cast("list[bytes]", self._scripts.call("wake", names, (keys.JOB, which)))
-        self._delays("after wake")
+        _, woken = self._wake(_names(queues, reason, scope_hash), (_FROM_THE_FIRST, 10**9, "exact"))
         return [one.decode("utf-8", "backslashreplace") for one in woken]
+
+    def wake_these(self, sleepers: Iterable[tuple[str, bytes]]) -> int:
+        """Wake these jobs, each a queue and a raw id, and say how many were asleep.
+
+        One step per queue and some hundred ids: a fault may come when some were woken already.
+        """
+        ids_of: dict[str, list[bytes]] = defaultdict(list)
+        for queue, raw_id in sleepers:
+            ids_of[queue].append(raw_id)
+        return sum(self._wake_chunk(queue, chunk) for queue, ids in ids_of.items() for chunk in chunks(ids))
+
+    def _wake_chunk(self, queue: str, raw_ids: Sequence[bytes]) -> int:
+        self._delays("before wake")
+        scheduled = keys.queue_keys(queue).scheduled
+        woken = cast("int", self._scripts.call("wake_these", (scheduled,), (keys.JOB, *raw_ids)))
+        self._delays("after wake")
+        return woken
+
+    def _wake(self, names: Sequence[str], which: tuple[float, int, str]) -> tuple[bytes, list[bytes]]:
+        self._delays("before wake")
+        answer = cast("list[bytes]", self._scripts.call("wake", names, (keys.JOB, *which)))
+        self._delays("after wake")
+        return answer[0], answer[1:]
+
+
+_FROM_THE_FIRST = float("-inf")
+
+
+def _names(queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
+    return [
+        name
+        for queue in queues
+        for name in (keys.waiters(queue, reason, scope_hash), keys.queue_keys(queue).scheduled)
+    ]

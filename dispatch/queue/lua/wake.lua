@@ -1,53 +1,64 @@
--- wake: scheduled -> scheduled, due now. For whoever freed what the waiters wait for.
+-- wake: scheduled -> scheduled, due now. The oldest of these queues' waiters together. For whoever freed what they
+-- wait for.
 --
 -- KEYS  per queue: waiters, scheduled set
--- ARGV  1 prefix of job hashes  2 'oldest' (of all these queues together) or 'all'
--- Answers the ids that are due now. Members that sleep no more leave the set of waiters.
--- uses: switches
+-- ARGV  1 prefix of job hashes  2 score: only waiters queued after it ('-inf': all)  3 how many
+--       4 'whole': of the last one's score take all; or 'exact'
+-- Answers {score of the last one if there are more, else '', ids that are due now...}. Members that sleep no more
+-- leave the set of waiters; they do not count.
+-- uses: switches due
 
 local now = now_ms()
+local after, most, whole = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'whole'
+local page = most + 1
 
-local function wake(waiters, scheduled, id)
-  if not redis.call('ZSCORE', scheduled, id) then
-    redis.call('ZREM', waiters, id)
-    return false
-  end
-  redis.call('ZADD', scheduled, 'XX', 'LT', math.floor(now / 1000), id)
-  if redis.call('EXISTS', ARGV[1] .. id) == 1 then
-    redis.call('HSET', ARGV[1] .. id, 'until', string.format('%d', now))
-  end
-  return true
+local lines = {}
+for i = 1, #KEYS, 2 do
+  lines[#lines + 1] = { waiters = KEYS[i], scheduled = KEYS[i + 1], read = 0, members = {}, at = 1, gone = {} }
 end
 
--- The queue whose first waiter is the oldest, and that waiter.
+-- The first member of a line that was not looked at, and its score; nil at the end. Nothing leaves the set while it
+-- is read, so that the pages meet.
+local function head(line)
+  if line.at > #line.members and not line.ended then
+    line.members = redis.call('ZRANGEBYSCORE', line.waiters, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', line.read,
+      page)
+    line.read, line.at, line.ended = line.read + page, 1, #line.members < 2 * page
+  end
+  return line.members[line.at], line.members[line.at + 1]
+end
+
+-- The line whose head is the oldest, that head and its score.
 local function oldest()
-  local place, best
-  for i = 1, #KEYS, 2 do
-    local first = redis.call('ZRANGE', KEYS[i], 0, 0, 'WITHSCORES')
-    if first[1] and (not best or tonumber(first[2]) < best.score) then
-      place, best = i, { id = first[1], score = tonumber(first[2]) }
+  local first, first_id, first_score
+  for _, line in ipairs(lines) do
+    local id, score = head(line)
+    if id and (not first or tonumber(score) < tonumber(first_score)) then
+      first, first_id, first_score = line, id, score
     end
   end
-  return place, best and best.id
+  return first, first_id, first_score
 end
 
-local woken = {}
-if ARGV[2] == 'all' then
-  for i = 1, #KEYS, 2 do
-    for _, id in ipairs(redis.call('ZRANGE', KEYS[i], 0, -1)) do
-      if wake(KEYS[i], KEYS[i + 1], id) then
-        woken[#woken + 1] = id
-      end
-    end
-  end
-  return woken
-end
-while #woken == 0 do
-  local place, id = oldest()
-  if not place then
+local answer, woken, last = { '' }, 0, after
+local line, id, score = oldest()
+while line do
+  if woken >= most and not (whole and tonumber(score) == tonumber(last)) then
+    answer[1] = last
     break
-  elseif wake(KEYS[place], KEYS[place + 1], id) then
-    woken[1] = id
+  end
+  line.at = line.at + 2
+  if make_due(line.scheduled, ARGV[1] .. id, id, now) then
+    woken, last = woken + 1, score
+    answer[#answer + 1] = id
+  else
+    line.gone[#line.gone + 1] = id
+  end
+  line, id, score = oldest()
+end
+for _, one in ipairs(lines) do
+  for _, gone in ipairs(one.gone) do
+    redis.call('ZREM', one.waiters, gone)
   end
 end
-return woken
+return answer
