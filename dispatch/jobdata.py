@@ -133,3 +133,8 @@ class JobData:
     instructions: str | None = field(default=None, repr=False)
     replica: int | None = None
     replicas: int | None = None
+
+    @property
+    def pause_scope(self) -> str | None:
+        """What pause windows name it by, letter by letter: the folder or the repository as the job has it."""
+        return self.repo if self.kind.is_forge else self.folder

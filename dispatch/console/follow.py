@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dispatch.console.instants import stamp
 from dispatch.console.lookup import asleep, why_it_waits
 from dispatch.console.standing import ended_as
-from dispatch.console.waiting import sleep_of
+from dispatch.console.waiting import sleep_of, wakes_ms
 from dispatch.queue.results import ending
 from dispatch.queue.states import Standing, State, look
 from dispatch.queue.waiters import WaitReason
@@ -134,8 +134,9 @@ class Follower:
             return self._told
         words = sleep_of(entry.reason, entry.cause)
         told = f"asleep: {words.brief}"
-        if words.is_exact and entry.until_ms is not None:
-            told += f", until {stamp(entry.until_ms)}"
+        until_ms = wakes_ms(entry, entry.until_ms - 1) if entry.until_ms else None
+        if words.is_exact and until_ms is not None:
+            told += f", until {stamp(until_ms)}"
         if entry.reason == WaitReason.RETRY:
             told += f" (attempt {entry.attempt + 1} of {entry.attempts})"
         return told

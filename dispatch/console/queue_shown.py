@@ -10,7 +10,7 @@ from dispatch.console.arguments import one_line
 from dispatch.console.instants import ahead, span
 from dispatch.console.lookup import QueueView
 from dispatch.console.standing import reason_of
-from dispatch.console.waiting import obstacle, sentence
+from dispatch.console.waiting import obstacle, sentence, wakes_ms
 from dispatch.queue.entries import Entry
 from dispatch.queue.listing import Section
 from dispatch.queue.owner import boot_of
@@ -147,4 +147,4 @@ def _waits_for(entry: Entry, view: QueueView) -> str:
 def _until_ms(entry: Entry, view: QueueView) -> int | None:
     """Tell when it wakes; of a job in line, when the pause ends that holds its queue."""
     blocked = obstacle(view.facts) if entry.state is State.QUEUED else None
-    return blocked.until_ms if blocked else entry.until_ms
+    return blocked.until_ms if blocked else wakes_ms(entry, view.listing.now_ms)

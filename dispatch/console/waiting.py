@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dispatch.money.windows import Window
+from dispatch.money.windows import LEDGER_REFUSED, Window, epoch_ms, instant_of, window_end
+from dispatch.queue.entries import Entry
 from dispatch.queue.timings import Timings
 from dispatch.queue.waiters import WaitReason
 from hosts.switches import PauseFlag
@@ -100,8 +101,22 @@ def sleep_of(reason: str | None, cause: str | None = None) -> Sleep:
     return (_full_cap(cause) if reason == WaitReason.CAP else None) or known
 
 
+def wakes_ms(entry: Entry, now_ms: int) -> int | None:
+    """Tell when it wakes for what it sleeps for: a parked job looks in between, its window turns later."""
+    window = (entry.cause or "").partition(":")[2]
+    if entry.reason != WaitReason.CAP or entry.until_ms is None or window not in _CAP_KEYS:
+        return entry.until_ms
+    return max(entry.until_ms, epoch_ms(window_end(Window(window), instant_of(now_ms))))
+
+
 def _full_cap(cause: str | None) -> Sleep | None:
     refusal, _, window = (cause or "").partition(":")
+    if refusal == LEDGER_REFUSED:
+        return Sleep(
+            brief="a counter of the caps is no number, and nobody knows whether one is reached",
+            ends="`manage.py budget` shows which; delete it and its window counts from 0. The job looks again"
+            " by itself.",
+        )
     if refusal not in _FULL_CAPS or window not in _CAP_KEYS:
         return None
     brief, freed = _FULL_CAPS[refusal]

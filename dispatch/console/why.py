@@ -12,7 +12,7 @@ from dispatch.console.counts import last_times, number_of, times
 from dispatch.console.instants import span, stamp
 from dispatch.console.remedies import next_step
 from dispatch.console.standing import NOT_IN_LINE, Facts, ended_as, is_due, reason_of
-from dispatch.console.waiting import NO_WORKER, TIMINGS, Sleep, obstacle, sentence, sleep_of
+from dispatch.console.waiting import NO_WORKER, TIMINGS, Sleep, obstacle, sentence, sleep_of, wakes_ms
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.queue.waiters import WaitReason
@@ -50,7 +50,7 @@ def explain(facts: Facts) -> Explanation:
         sentence="Something other than pi-dispatch gave it a state that is none of ours.",
         remedy="Nobody will run it; enqueue its task again.",
         since_ms=entry.since_ms,
-        until_ms=entry.until_ms,
+        until_ms=wakes_ms(entry, facts.queue.now_ms),
         host=entry.host,
         notes=_notes(facts),
     )

@@ -12,9 +12,7 @@ from dispatch.worker.context import Context
 
 
 def _read(context: Context) -> tuple[Sequence[PauseWindow], str | None]:
-    # As the job writes it: a window's scope is compared letter by letter.
-    job = context.job
-    return context.host.rules.pause_windows(), job.repo if job.kind.is_forge else job.folder
+    return context.host.rules.pause_windows(), context.job.pause_scope
 
 
 def _judge(facts: tuple[Sequence[PauseWindow], str | None], now: datetime) -> Pass | Defer:

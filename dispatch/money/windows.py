@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 GLOBAL_PREFIX = "budget"
+# Why a job sleeps where the counters cannot be read.
+LEDGER_REFUSED = "ledger-refused"
 # What INCR takes for a number, and how long one may be, as in the scripts.
 _WHOLE_NUMBER = re.compile(rb"0|-?[1-9][0-9]*")
 _LONGEST_COUNT = 16

@@ -20,6 +20,7 @@ from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
+from dispatch.queue.sleepers import Sleepers
 from dispatch.queue.states import is_pending
 from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
@@ -36,6 +37,7 @@ from dispatch.worker.reaping import Reaping
 from dispatch.worker.rules import OperatorFiles, Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
+from dispatch.worker.waking import Waking
 from dispatch.worker.worker import Bells, Parts, Worker
 from hosts.names import SHARED_QUEUE
 from pidispatch_site import clients, log
@@ -76,14 +78,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
     ledger = Ledger(client)
     bells, live, scopes, slots = Bells(), LiveAttempts(), ScopeSlots(), Slots(config.concurrency)
     recorder = Recorder(client, owner.host_id, files, reached=edges.delays)
-    sweeper = Sweeper(
-        client,
-        owner,
-        in_hand=live.tokens,
-        record=partial(record_of_lost, ledger),
-        timings=edges.timings.queue,
-        delays=edges.delays,
-    )
+    sweeper = _sweeper(client, owner, edges, live, ledger)
     outage = Outage(sweeper.interrupted)
     reaping = Reaping(
         Reaper(edges.backend, host_id=owner.host_id, boot=owner.boot),
@@ -102,7 +97,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         places=_places(config, files),
         work=_work(config, owner, edges, reaping),
         client=client,
-        transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
+        transitions=_transitions(client, owner, edges),
         ledger=ledger,
         tokens=TokenCounter(client),
         waiters=Waiters(client, delays=edges.delays),
@@ -123,12 +118,32 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         sweeper=sweeper,
         promoter=Promoter(client, timings=edges.timings.queue, delays=edges.delays),
         recorder=recorder,
+        waking=_waking(host),
         poppers=_poppers(host, url),
         outage=outage,
         retention=partial(_retain, config, files),
         started=partial(announce, config, host, edges.backend, url),
     )
     return Worker(host, parts, bells=bells)
+
+
+def _waking(host: Host) -> Waking:
+    return Waking(host.queues, waiters=host.waiters, sleepers=Sleepers(host.client), woken=host.job_woken)
+
+
+def _sweeper(client: redis.Redis, owner: Owner, edges: Edges, live: LiveAttempts, ledger: Ledger) -> Sweeper:
+    return Sweeper(
+        client,
+        owner,
+        in_hand=live.tokens,
+        record=partial(record_of_lost, ledger),
+        timings=edges.timings.queue,
+        delays=edges.delays,
+    )
+
+
+def _transitions(client: redis.Redis, owner: Owner, edges: Edges) -> Transitions:
+    return Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays)
 
 
 def _poppers(host: Host, url: str) -> tuple[Popper, ...]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from dispatch.money.ledger import Blocked
-from dispatch.money.windows import Window, scope_prefix, window_end
+from dispatch.money.windows import LEDGER_REFUSED, Window, scope_prefix, window_end
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer
 from dispatch.worker.context import Context
@@ -21,7 +21,7 @@ def held_up(context: Context, by: Blocked | TokensSpent | Unreadable) -> Defer |
     Where the ledger cannot tell, the job is kept whatever that says.
     """
     if isinstance(by, Unreadable):
-        return _parked(context, "ledger-refused", Window.DAY, {"cause": "ledger-refused"})
+        return _parked(context, LEDGER_REFUSED, Window.DAY, {"cause": LEDGER_REFUSED})
     reason = Reason.DAILY_TOKEN_CAP if isinstance(by, TokensSpent) else by.reason
     said = _said(context, by)
     if context.host.cap_action is CapAction.REFUSE:

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from dispatch.effective import Spending, spending_of
+from dispatch.money.windows import Caps
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import EMPTY, KEYS, Overlay
@@ -21,6 +23,7 @@ from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimit, Scoped
 from dispatch.operator_files.scoped_limits import parse as parse_limits
 from dispatch.queue.waiters import WaitReason
 from dispatch.worker.slots import Slots
+from dispatch.worker.waking import Waking
 from pidispatch_site import log
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
@@ -55,6 +58,7 @@ class Rules:
     files: OperatorFiles = field(default_factory=OperatorFiles)
     version: int = 0
     _due: set[WaitReason] = field(default_factory=lambda: set(_AT_BOOT))
+    _anew: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -96,35 +100,39 @@ class Rules:
             self.slots.resize(limit)
 
     def wake(self, reasons: Collection[WaitReason]) -> None:
-        """Ask that every job is woken that sleeps for one of these."""
+        """Ask that those who sleep for one of these are looked at."""
         with self._lock:
             self._due.update(reasons)
+            self._anew |= WaitReason.CAP in reasons
 
     def freed(self) -> None:
         """Tell that a start was paid back: who is parked looks again, and who is just falling asleep, too."""
         self._count_change()
         self.wake({WaitReason.CAP})
 
-    def tick(self, wake_all: Callable[[WaitReason], object]) -> None:
-        """Look at the files once; then call `wake_all` for each reason that is due, which may fail.
+    def tick(self, waking: Waking, now: Callable[[], datetime]) -> None:
+        """Look at the files once, then wake who is concerned, some at a time; for one thread.
 
-        A reason whose waking failed stays due. For one thread.
+        `now` is Valkey's time. What failed stays due.
         """
         self.wake(self._poll())
         with self._lock:
-            due = sorted(self._due)
-        for reason in due:
-            # First: who asks again while the waking is under way is heard.
-            self._forget(reason)
-            try:
-                wake_all(reason)
-            except BaseException:
-                self.wake({reason})
-                raise
+            due, anew, self._anew = frozenset(self._due), self._anew, False
+        if WaitReason.CAP in due:
+            if anew:
+                waking.parked_anew()
+            if not waking.parked():
+                self._forget(WaitReason.CAP)
+        if WaitReason.PAUSE_WINDOW in due:
+            windows = self.pause_windows()
+            waking.paused(windows, now())
+            if windows == self.pause_windows():
+                self._forget(WaitReason.PAUSE_WINDOW)
 
     def _forget(self, reason: WaitReason) -> None:
         with self._lock:
-            self._due.discard(reason)
+            if not (reason is WaitReason.CAP and self._anew):
+                self._due.discard(reason)
 
     def _poll(self) -> set[WaitReason]:
         files, changed = self.files, set[WaitReason]()
@@ -134,13 +142,20 @@ class Rules:
         if files.limits and files.limits.poll():
             _tell_unreached("limits", files.limits.current.rows)
             changed.add(WaitReason.CAP)
-        if files.overlay and files.overlay.poll():
-            _tell_unknown(files.overlay.current)
-            self.apply_concurrency(files.overlay.current)
+        if files.overlay and self._poll_overlay(files.overlay):
             changed.add(WaitReason.CAP)
         if changed:
             self._count_change()
         return changed
+
+    def _poll_overlay(self, overlay: LiveFile[Overlay]) -> bool:
+        """Look at the settings; whether they bound spending otherwise now."""
+        before = overlay.current
+        if not overlay.poll():
+            return False
+        _tell_unknown(overlay.current)
+        self.apply_concurrency(overlay.current)
+        return _bounds(before) != _bounds(overlay.current)
 
     def _count_change(self) -> None:
         with self._lock:
@@ -180,6 +195,10 @@ def load_operator_files(config: Config) -> OperatorFiles:
     return OperatorFiles(
         windows=windows, limits=limits, overlay=overlay, read_overlay=partial(overlay_file.read, path)
     )
+
+
+def _bounds(overlay: Overlay) -> Spending:
+    return spending_of(Spending(caps=Caps()), overlay)
 
 
 def _count_set(overlay: Overlay) -> int:

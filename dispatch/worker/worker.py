@@ -7,20 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 import redis
 
 from dispatch.ids import natural_id
+from dispatch.money.ledger import valkey_now
+from dispatch.money.windows import instant_of
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
 from dispatch.queue.sweep import Sweeper, Swept
 from dispatch.queue.takers import Beats
-from dispatch.queue.waiters import WaitReason
 from dispatch.worker.daemon import Daemon
 from dispatch.worker.host import Host
 from dispatch.worker.loop import PopLoop, pop_until_stopped
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping, forget_gone
+from dispatch.worker.waking import Waking
 from pidispatch_site import clients, log
 from pidispatch_site.clients import VALKEY_FAULTS
 from runs.abort import AbortReason
@@ -36,6 +39,7 @@ class Parts:
     sweeper: Sweeper
     promoter: Promoter
     recorder: Recorder
+    waking: Waking
     poppers: tuple[Popper, ...]
     outage: Outage
     retention: Callable[[], None]
@@ -148,11 +152,10 @@ class Worker:
         self._parts.promoter.promote(self._host.queues)
 
     def _look(self) -> None:
-        self._host.rules.tick(self._wake_all)
+        self._host.rules.tick(self._parts.waking, self._valkey_now)
 
-    def _wake_all(self, reason: WaitReason) -> None:
-        if self._host.waiters.wake_all(self._host.queues, reason):
-            self._host.job_woken()
+    def _valkey_now(self) -> datetime:
+        return instant_of(valkey_now(self._host.client))
 
     def _sweep(self) -> None:
         self._report(self._parts.sweeper.tick(self._host.queues))

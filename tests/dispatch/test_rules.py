@@ -22,12 +22,14 @@ from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.scoped_limits import parse as parse_limits
 from dispatch.queue.delays import no_delay
 from dispatch.queue.promote import Promoter
+from dispatch.queue.sleepers import Sleepers
 from dispatch.waits.check import CheckResult, Verdict
 from dispatch.worker.admission import admit
 from dispatch.worker.attempt import attempt
 from dispatch.worker.context import begin_context
 from dispatch.worker.payment import reserve
 from dispatch.worker.rules import OperatorFiles, load_operator_files
+from dispatch.worker.waking import Waking
 from pidispatch_site import conf
 from pidispatch_site.variables import CapAction
 from runs.abort import Abort
@@ -56,6 +58,10 @@ class Ground:
         for live in (files.windows, files.limits, files.overlay):
             live.load()
         self.bench = Bench(valkey, files=files, **bench)
+        host = self.bench.host
+        self.waking = Waking(
+            host.queues, waiters=host.waiters, sleepers=Sleepers(valkey), woken=host.job_woken
+        )
         self.look()
 
     def _live(self, name, label, parse, **more):
@@ -70,10 +76,9 @@ class Ground:
         temporary.replace(path)
 
     def look(self) -> None:
-        host = self.bench.host
         # New content counts once two looks were alike.
         for _ in range(2):
-            host.rules.tick(partial(host.waiters.wake_all, host.queues))
+            self.bench.host.rules.tick(self.waking, lambda: self.now)
 
     def sleeps(self, job_id="local-1"):
         """Reason and wake time (UTC, s) of a sleeping job; None when it sleeps no more."""
@@ -444,19 +449,85 @@ def test_an_unknown_setting_is_said_and_does_not_matter(ground, events):
     assert [line["key"] for line in events("settings_overlay_unknown_key")] == ["dailyCaps"]
 
 
-def test_a_waking_that_valkey_did_not_take_is_tried_again(ground):
-    ground.write("windows", PAUSED)
+@pytest.mark.parametrize(
+    ("name", "before", "after", "more"),
+    [
+        pytest.param("windows", PAUSED, OPEN, {}, id="paused"),
+        pytest.param("settings", {"dailyCap": 1}, {}, {"cap_action": CapAction.PARK}, id="parked"),
+    ],
+)
+def test_a_waking_that_valkey_did_not_take_is_tried_again(tmp_path, valkey, name, before, after, more):
+    ground = Ground(tmp_path, valkey, **more)
+    ground.write(name, before)
     ground.look()
+    if more:
+        ground.bench.attempt("local-0")
     ground.bench.attempt()
-    ground.write("windows", OPEN)
+    ground.write(name, after)
     object.__setattr__(ground.bench.host.waiters, "_delays", Fault("before wake", ConnectionError()))
-    ground.bench.host.rules.tick(lambda reason: None)
 
     with pytest.raises(ConnectionError):
         ground.look()
     ground.look()
 
     assert ground.is_awake()
+
+
+def test_of_the_paused_only_those_wake_whom_the_edit_concerns(ground):
+    both = {"windows": [*PAUSED["windows"], {"scope": "/srv/other", "allDay": True}]}
+    ground.write("windows", both)
+    ground.look()
+    ground.bench.attempt("local-1")
+    ground.bench.attempt("local-2", queuekit.jobs.local_job("/srv/other", task="x"))
+
+    ground.write("windows", {"windows": both["windows"][:1]})
+    ground.look()
+
+    assert ground.is_awake("local-2")
+    assert not ground.is_awake("local-1")
+
+
+def test_a_pause_that_ends_sooner_by_now_wakes_who_sleeps_longer(ground):
+    ground.write("windows", PAUSED)
+    ground.look()
+    ground.bench.attempt()
+    soon = (ground.now + timedelta(minutes=3)).strftime("%H:%M")
+    start = (ground.now - timedelta(minutes=3)).strftime("%H:%M")
+
+    ground.write("windows", {"windows": [{"scope": "/srv/site", "from": start, "to": soon}]})
+    ground.look()
+
+    assert ground.is_awake()
+
+
+def test_the_parked_wake_some_at_a_time_the_oldest_first_until_all_have_looked(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    ground.bench.attempt("local-0")
+    names = [f"local-{number}" for number in range(1, 51)]
+    for name in names:
+        ground.bench.attempt(name, queuekit.jobs.local_job(f"/srv/{name}", task="x"))
+    ground.write("settings", {"dailyCap": 2})
+
+    awake = []
+    for _ in range(5):
+        ground.look()
+        awake.append(sum(ground.is_awake(name) for name in names))
+
+    assert awake[0] < 50
+    assert awake[-1] == 50
+    assert awake == sorted(awake)
+
+
+def test_settings_that_bound_nothing_else_wake_nobody(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    ground.bench.attempt("local-0")
+    ground.bench.attempt()
+    ground.look()
+
+    ground.write("settings", {"model": "other", "maxTurns": 3})
+    ground.look()
+
+    assert not ground.is_awake()
 
 
 def left_by_a_killed_pop(ground):
