@@ -30,7 +30,7 @@ class WaitReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """How many were woken, and the score to go on from; None when no more sleep."""
+    """How many were woken, and the score to go on from: the last one's; None when no more sleep."""
 
     woken: int
     after: float | None
@@ -57,8 +57,8 @@ class Waiters:
         A score is `firstQueued` in epoch ms; begin with -inf. All that share the last one's score are woken
         with it, so that going on from it leaves nobody out.
         """
-        next_after, woken = self._wake(_names(queues, reason), (after, most, "whole"))
-        return Slice(len(woken), float(next_after) if next_after else None)
+        last, woken = self._wake(_names(queues, reason), (after, most, "whole"))
+        return Slice(len(woken), float(last) if last else None)
 
     def wake_all(self, queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
         """Wake every job that sleeps for this reason; answer their RQ ids."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -10,13 +11,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from dispatch.ids import rq_id
 from dispatch.queue.dropping import Drop, drop
 from dispatch.queue.popper import Claimed, Empty, Paused
 from dispatch.queue.producer import Enqueued
 from dispatch.queue.transitions import Step
 from dispatch.queue.waiters import Waiters
 from hosts import switches
-from tests.dispatch.queuekit import JOB, MOVES, QUEUE, Host, age_beat, assert_sound, hash_of, records
+from tests.dispatch.queuekit import JOB, MOVES, QUEUE, Host, age_beat, assert_sound, hash_of, listed, records
 
 HOSTS = {"alpha": "aaaa", "beta": "bbbb"}
 # From a state, what a move by its owner makes of a job.
@@ -46,6 +48,7 @@ class Model:
     finals: int = 0
     begun: int = 0
     attempt: int = 0
+    was_taken: bool = False
 
 
 class Fleet(RuleBasedStateMachine):
@@ -92,7 +95,7 @@ class Fleet(RuleBasedStateMachine):
         job = self.jobs[popped.job_id]
         assert popped.job_id in waiting
         assert (popped.put_backs, popped.attempt) == (job.put_backs, job.attempt)
-        job.state, job.token = "in hand", popped.token
+        job.state, job.token, job.was_taken = "in hand", popped.token, True
         return self.hosts[name], popped
 
     @rule(claim=claims, move=st.sampled_from(sorted(MOVES)))
@@ -127,8 +130,11 @@ class Fleet(RuleBasedStateMachine):
     @rule()
     def promote(self):
         self.hosts["alpha"].promoter.promote([QUEUE])
-        Waiters(self.client).wake_all([QUEUE], "retry")
-        Waiters(self.client).wake_all([QUEUE], "scope-busy", "abcd")
+        asleep = [rq_id(job_id).encode() for job_id, job in self.jobs.items() if job.state == "scheduled"]
+        waiters = Waiters(self.client)
+        waiters.wake_some([QUEUE], "retry", after=-math.inf, most=len(self.jobs) + 1)
+        waiters.wake_oldest([QUEUE], "scope-busy", "abcd")
+        waiters.wake_these((QUEUE, raw_id) for raw_id in asleep)
         self.hosts["beta"].promoter.promote([QUEUE])
         for job in self.jobs.values():
             if job.state == "scheduled":
@@ -225,6 +231,11 @@ class Fleet(RuleBasedStateMachine):
             assert finals[job_id] == job.finals <= 1
             assert job.begun <= job.attempt + 1
         assert_sound(self.client, self.jobs)
+
+    @invariant()
+    def what_was_taken_before_goes_before_what_never_was(self):
+        line = [self.jobs[job_id].was_taken for job_id in listed(self.client)]
+        assert line == sorted(line, reverse=True)
 
 
 @pytest.mark.parametrize("steps", [50])
