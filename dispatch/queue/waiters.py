@@ -60,11 +60,6 @@ class Waiters:
         last, woken = self._wake(_names(queues, reason), (after, most, "whole"))
         return Slice(len(woken), float(last) if last else None)
 
-    def wake_all(self, queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
-        """Wake every job that sleeps for this reason; answer their RQ ids."""
-        _, woken = self._wake(_names(queues, reason, scope_hash), (_FROM_THE_FIRST, 10**9, "exact"))
-        return [one.decode("utf-8", "backslashreplace") for one in woken]
-
     def wake_these(self, sleepers: Iterable[tuple[str, bytes]]) -> int:
         """Wake these jobs, each a queue and a raw id, and say how many were asleep.
 

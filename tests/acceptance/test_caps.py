@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from dispatch.ids import rq_id
 from dispatch.money.windows import Window
 from tests.harness.cap_race import CapRace, Kind, Ledger
 from tests.harness.evidence import counted_starts
@@ -101,19 +102,26 @@ def test_a_hundred_attempts_at_a_full_cap_change_no_counter(fleet, action):
         assert {(one["reason"], one["budgetReserved"]) for one in records} == {("over-budget", False)}
     else:
         parked = [fleet.enqueue(place) for place in places[:25]]
-        for times in range(1, 5):
+        pops = {job_id: set() for job_id in parked}
+        for times in range(1, 6):
             until(
-                lambda times=times: len(fleet.events("cap_deferred")) == 25 * times,
+                lambda times=times: _parked_by_pops(fleet, pops) >= 25 * times,
                 seconds=20,
                 what=f"all are parked for the {times}. time",
             )
             # Another window's cap: it wakes them all, and helps none.
             settings.write_text(json.dumps({"weeklyCap": 50 + times}))
-        until(lambda: len(fleet.events("cap_deferred")) >= 125, seconds=20, what="all are parked again")
-        assert set(fleet.statuses(parked)) == {b"scheduled"}
 
     assert _spend(fleet) == before
     assert len(fleet.ground.spans()) == 3
+
+
+def _parked_by_pops(fleet, pops):
+    """How many pops have parked a job so far, seen by the token that each leaves with it."""
+    for job_id, seen in pops.items():
+        left = fleet.client.hget(f"rq:job:{rq_id(job_id)}", "left")
+        seen.update({left} if left else ())
+    return sum(map(len, pops.values()))
 
 
 def _spend(fleet):

@@ -163,7 +163,7 @@ def test_a_parked_job_is_told_which_cap_holds_it_up_also_when_that_changes(watch
         claimed = host.claim()
         host.steps.put_off(claimed, until_ms=claimed.now_ms + 3_600_000, reason="cap", cause=cause)
         watched.until(f"asleep: {words}, until ")
-        Waiters(host.client).wake_all([QUEUE], WaitReason.CAP)
+        Waiters(host.client).wake_oldest([QUEUE], WaitReason.CAP)
         host.promoter.promote([QUEUE])
 
     drop(host.client, JOB_ID)

@@ -134,7 +134,7 @@ class Stage:
         self.go()
         assert self.counts() == Counts(scopes={})
         self.says(0)
-        self.bench.host.waiters.wake_all([queuekit.QUEUE], WaitReason.WAIT)
+        self.bench.host.waiters.wake_oldest([queuekit.QUEUE], WaitReason.WAIT)
         assert queuekit.Host(self.client, boot_number=9).promoter.promote([queuekit.QUEUE]) == 1
 
     def _occupy(self) -> None:

@@ -655,7 +655,7 @@ def test_a_waiting_job_that_a_bug_of_ours_ends_leaves_no_hold(tmp_path, valkey):
     bench = Ground(tmp_path, valkey, waits=gate).bench
     bench.attempt(job=replace(queuekit.JOB, wait_for=({"profile": "ci"},)))
     assert valkey.keys("wait:*")
-    bench.host.waiters.wake_all(bench.host.queues, "wait")
+    bench.host.waiters.wake_oldest(bench.host.queues, "wait")
     Promoter(valkey).promote(bench.host.queues)
 
     attempt(bench.host, bench.claim())

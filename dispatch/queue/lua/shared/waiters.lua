@@ -16,6 +16,10 @@ end
 local function sleep(s)
   local known = redis.call('HMGET', s.job, 'firstQueued', 'reason', 'since')
   local first = tonumber(known[1] or '') or s.now
+  if first ~= first then
+    -- Not a number, which the sets would refuse.
+    first = s.now
+  end
   local since = known[2] == s.reason and known[3] or string.format('%d', s.now)
   redis.call('HSET', s.job, 'status', 'scheduled', 'reason', s.reason, 'since', since,
     'until', string.format('%d', s['until']), 'left', s.token)
