@@ -45,8 +45,8 @@ class ReserveRequest:
     `job_id` is the natural id, `token` that of the pop that holds the job, `first_queued_ms` tells the job
     from a later one of the same id. `now_ms` is Valkey's TIME, read right before; it chooses the counters.
     `hold_percent` concerns the global windows only. `job_key` is the hash of the job in Valkey: with it the
-    ledger grants only while the token still has the job in hand, and what it had granted on another day counts
-    as of now instead: the job was never begun. With `now_within_ms`, `now_ms` may be some
+    ledger grants only while the token still has the job in hand, and what the attempt was granted on another
+    day is paid back and asked for as of now: it was never begun. With `now_within_ms`, `now_ms` may be some
     earlier reading: the ledger says when it is further off than that, or of another day. Raises ValueError
     without a global cap a day: a worker without one would spend without end.
     """
@@ -83,7 +83,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """Nothing is taken: `window` has counted `reserved` starts of `cap`.
+    """Nothing was taken, and nothing is held: `window` has counted `reserved` starts of `cap`.
 
     `reason` is over-budget or soft-hold of the global windows, or scope-cap of the scope's.
     """
@@ -118,8 +118,7 @@ class Ledger:
         """Take one start in all active windows of both ledgers, or say which window forbids it.
 
         NotHeld answers only a request with a `job_key`, Stale one with `now_within_ms`. Safe to repeat after
-        an exception: an attempt is counted once. Blocked means that nothing is held, also where an earlier day's
-        grant was: that is paid back.
+        an exception: an attempt is counted once.
         """
         grant = grant_key(request.job_id, request.attempt)
         keys: list[str | bytes] = [grant, request.job_key or grant]

@@ -426,6 +426,132 @@ def test_with_the_jobs_key_only_who_has_the_job_in_hand_is_granted(ledger, valke
     assert ledger.refund("local-1", 0, token=OURS) is granted
 
 
+JOB = "rq:job:local-1"
+WEEKLY = replace(ASK, caps=Caps(day=25, week=25), now_ms=MIDDAY, token=THEIRS)
+NEXT_DAY = replace(WEEKLY, token=OURS, now_ms=MIDDAY + 24 * HOUR, job_key=JOB)
+WEEK, TOMORROW = "budget:w:2026-01-05", "budget:2026-01-06"
+
+
+def over_midnight(ledger: Ledger, valkey: redis.Redis, counted: dict[str, int | str], **job: str) -> None:
+    """Leave the grant of a pop that was killed at midday, and count that much besides."""
+    valkey.hset(JOB, mapping=IN_HAND | job)
+    ledger.reserve(WEEKLY)
+    for key, count in counted.items():
+        valkey.set(key, count, ex=1000)
+
+
+def blocked(reason: Reason, window: Window, reserved: int, cap: int) -> Blocked:
+    return Blocked(reason=reason, window=window, reserved=reserved, cap=cap)
+
+
+@pytest.mark.parametrize(
+    ("request_", "counted", "answer", "after"),
+    [
+        pytest.param(
+            NEXT_DAY, {TODAY: 3, WEEK: 3}, None, {TODAY: 2, WEEK: 3, TOMORROW: 1}, id="counts today instead"
+        ),
+        pytest.param(
+            replace(NEXT_DAY, caps=Caps(day=1)), {}, None, {TODAY: 0, WEEK: 0, TOMORROW: 1}, id="last place"
+        ),
+        pytest.param(
+            replace(NEXT_DAY, caps=Caps(day=1)),
+            {TOMORROW: 1},
+            blocked(Reason.OVER_BUDGET, Window.DAY, 1, 1),
+            {TODAY: 0, WEEK: 0, TOMORROW: 1},
+            id="today is full",
+        ),
+        pytest.param(
+            NEXT_DAY, {WEEK: 25}, None, {TODAY: 0, WEEK: 25, TOMORROW: 1}, id="its own place in the week"
+        ),
+        pytest.param(
+            NEXT_DAY,
+            {WEEK: 26},
+            blocked(Reason.OVER_BUDGET, Window.WEEK, 25, 25),
+            {TODAY: 0, WEEK: 25},
+            id="the week is full without it",
+        ),
+        pytest.param(
+            replace(NEXT_DAY, hold_percent=80),
+            {WEEK: 21},
+            blocked(Reason.SOFT_HOLD, Window.WEEK, 20, 25),
+            {TODAY: 0, WEEK: 20},
+            id="held without it",
+        ),
+        pytest.param(
+            replace(NEXT_DAY, now_ms=MIDDAY - 13 * HOUR),
+            {},
+            None,
+            {TODAY: 0, WEEK: 0, "budget:2026-01-04": 1, "budget:w:2025-12-29": 1},
+            id="the clock was set back",
+        ),
+    ],
+)
+def test_what_was_granted_on_another_day_is_paid_back_and_judged_anew(
+    ledger, valkey, request_, counted, answer, after
+):
+    over_midnight(ledger, valkey, counted)
+
+    given = ledger.reserve(request_)
+
+    assert counters(valkey) == after
+    assert all(valkey.ttl(key) > 0 for key in after)
+    if answer:
+        assert given == answer
+        assert valkey.keys("budget:r:*") == []
+    else:
+        assert (given.instant_ms, given.token, given.repeated) == (request_.now_ms, OURS, False)
+        assert ledger.reserve(request_).repeated is True
+        assert ledger.refund("local-1", 0, token=OURS) is True
+        assert all(int(valkey.get(key)) == after[key] - 1 for key in given.counters)
+
+
+@pytest.mark.parametrize(
+    ("request_", "job"),
+    [
+        pytest.param(replace(NEXT_DAY, now_ms=MIDDAY + 11 * HOUR), {}, id="the same day"),
+        pytest.param(replace(NEXT_DAY, job_key=None), {}, id="asked without the job"),
+        pytest.param(NEXT_DAY, {"status": "started"}, id="begun"),
+        pytest.param(NEXT_DAY, {"taker": THEIRS}, id="in another's hand"),
+        pytest.param(replace(NEXT_DAY, now_within_ms=1000), {}, id="with an old reading of the time"),
+    ],
+)
+def test_what_was_granted_stays_counted_where_it_was(ledger, valkey, request_, job):
+    over_midnight(ledger, valkey, {}, **job)
+
+    ledger.reserve(request_)
+
+    assert counters(valkey) == {TODAY: 1, WEEK: 1}
+    assert ledger.is_reserved("local-1", 0, first_queued_ms=5)
+
+
+@pytest.mark.parametrize("gone", [0, "many", None])
+def test_of_another_days_grant_is_paid_back_what_can_be(ledger, valkey, gone):
+    over_midnight(ledger, valkey, {WEEK: 3})
+    valkey.delete(TODAY) if gone is None else valkey.set(TODAY, gone, ex=1000)
+
+    assert ledger.reserve(NEXT_DAY).instant_ms == NEXT_DAY.now_ms
+    assert valkey.get(TODAY) == (None if gone is None else str(gone).encode())
+    assert (valkey.get(WEEK), valkey.get(TOMORROW)) == (b"3", b"1")
+
+
+def test_another_days_grant_is_left_as_it_is_by_an_error_and_a_full_server_still_takes_it_back(ledger, full):
+    valkey = full
+    over_midnight(ledger, valkey, {TODAY: 1})
+    grant, before = valkey.hgetall("budget:r:local-1:0"), counters(valkey)
+
+    valkey.set(TOMORROW, "many")
+    with pytest.raises(redis.exceptions.ResponseError, match="whole number"):
+        ledger.reserve(NEXT_DAY)
+    valkey.delete(TOMORROW)
+    valkey.config_set("maxmemory", 1)
+    fail(lambda: ledger.reserve(NEXT_DAY))
+
+    assert (valkey.hgetall("budget:r:local-1:0"), counters(valkey)) == (grant, before)
+    assert isinstance(ledger.reserve(replace(NEXT_DAY, caps=Caps(day=0))), Blocked)
+    assert counters(valkey) == {TODAY: 0, WEEK: 0}
+    assert valkey.keys("budget:r:*") == []
+
+
 def now_not_at_the_end_of_a_day(valkey: redis.Redis) -> int:
     """Valkey's TIME; in the last second of a day that of the next one, once it has come."""
     left_ms = 24 * HOUR - valkey_now(valkey) % (24 * HOUR)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dispatch.money.ledger import Blocked, Granted, Ledger, ReserveRequest, ScopeCaps
+from dispatch.money.ledger import Blocked, Granted, Ledger, NotHeld, ReserveRequest, ScopeCaps
 from dispatch.money.tokens import TokenCounter
 from dispatch.money.windows import (
     Caps,
@@ -57,8 +57,17 @@ class Model:
         self.counters: dict[str, int] = {}
         self.grants: dict[tuple[str, int], Grant] = {}
         self.recorded: set[tuple[str, int]] = set()
+        # Job to the token that has it in hand.
+        self.in_hand: dict[str, str] = {}
 
-    def reserve(self, request: ReserveRequest) -> Granted | Blocked:
+    def reserve(self, request: ReserveRequest) -> Granted | Blocked | NotHeld:
+        if request.job_key:
+            if self.in_hand.get(request.job_id) != request.token:
+                return NotHeld()
+            self.forget_another_days(request)
+        return self.answer(request)
+
+    def answer(self, request: ReserveRequest) -> Granted | Blocked:
         known = self.grants.get((request.job_id, request.attempt))
         if known and known.first_queued == request.first_queued_ms:
             if request.now_ms >= known.token_at:
@@ -96,13 +105,29 @@ class Model:
             found.setdefault(state, Blocked(reason=reason, window=window, reserved=used, cap=cap))
         return found.get(State.OVER) or found.get(State.SOFT_HOLD)
 
+    def forget_another_days(self, request: ReserveRequest) -> None:
+        known = self.grants.get((request.job_id, request.attempt))
+        is_its = known is not None and known.first_queued == request.first_queued_ms
+        if known and is_its and day_of(known.instant) != day_of(request.now_ms):
+            self.pay_back(request.job_id, request.attempt)
+
     def refund(self, job_id: str, attempt: int, token: str) -> bool:
         known = self.grants.get((job_id, attempt))
-        if known is None or known.token != token:
-            return False
-        del self.grants[job_id, attempt]
+        return known is not None and known.token == token and self.pay_back(job_id, attempt)
+
+    def refund_left(self, job_id: str, attempt: int, token: str, first_queued: int) -> bool:
+        known = self.grants.get((job_id, attempt))
+        is_ours = self.in_hand.get(job_id) == token
+        return (
+            known is not None
+            and is_ours
+            and known.first_queued == first_queued
+            and self.pay_back(job_id, attempt)
+        )
+
+    def pay_back(self, job_id: str, attempt: int) -> bool:
         self.recorded.discard((job_id, attempt))
-        for key in known.counters:
+        for key in self.grants.pop((job_id, attempt)).counters:
             self.counters[key] -= 1
         return True
 
@@ -137,20 +162,29 @@ class Workers:
     def a_worker_pops_a_job_and_reserves(self) -> None:
         """Also the repeat with another token, when an earlier worker died holding the job."""
         self.pops += 1
+        job_id, token = self.draw(jobs), f"boot/{self.pops}"
+        self.model.in_hand[job_id] = token
+        self.client.hset(job_key(job_id), mapping={"status": "queued", "taker": token})
         scope_hash = self.draw(st.sampled_from(SCOPES))
         caps = self.scope_caps[scope_hash]
         self.send(
             ReserveRequest(
-                job_id=self.draw(jobs),
+                job_id=job_id,
                 attempt=self.draw(attempts),
-                token=f"boot/{self.pops}",
+                token=token,
                 first_queued_ms=self.first_queued,
                 now_ms=self.now_ms,
                 caps=self.caps,
                 hold_percent=self.percent,
                 scope=ScopeCaps(scope_hash=scope_hash, caps=caps) if caps else None,
+                job_key=self.draw(st.sampled_from([job_key(job_id), job_key(job_id), None])),
             )
         )
+
+    def a_job_is_begun_and_in_no_hand_any_more(self) -> None:
+        job_id = self.draw(jobs)
+        self.model.in_hand.pop(job_id, None)
+        self.client.hset(job_key(job_id), "status", "started")
 
     def an_answer_was_lost_and_the_call_is_repeated_or_delivered_late(self) -> None:
         if self.sent:
@@ -169,10 +203,17 @@ class Workers:
 
         assert answer == expected
         self.sent.append(request)
-        if isinstance(answer, Blocked) or answer.repeated:
-            assert self.model.counters == before
-        else:
+        is_new = isinstance(answer, Granted) and not answer.repeated
+        if is_new:
             assert all(int(self.client.get(key)) <= most for key, most in allowed(request).items())
+        if request.job_key is None and not is_new:
+            assert self.model.counters == before
+        elif isinstance(answer, Granted) and request.job_key:
+            assert day_of(answer.instant_ms) == day_of(request.now_ms)
+        elif isinstance(answer, Blocked):
+            assert not self.ledger.is_reserved(
+                request.job_id, request.attempt, first_queued_ms=request.first_queued_ms
+            )
 
     def a_pop_gives_its_reservation_back_or_one_that_lost_the_job_tries(self) -> None:
         granted = [one for one in self.sent if (one.job_id, one.attempt) in self.model.grants]
@@ -181,6 +222,19 @@ class Workers:
             expected = self.model.refund(request.job_id, request.attempt, request.token)
 
             assert self.ledger.refund(request.job_id, request.attempt, token=request.token) is expected
+
+    def a_pop_leaves_without_a_reservation_and_pays_back_what_an_earlier_one_left(self) -> None:
+        granted = [one for one in self.sent if (one.job_id, one.attempt) in self.model.grants]
+        if self.sent:
+            request = self.draw(st.sampled_from(granted or self.sent))
+            job_id, attempt = request.job_id, request.attempt
+            token = self.draw(st.sampled_from([self.model.in_hand.get(job_id, "nobody"), request.token]))
+            first_queued = self.draw(st.sampled_from([request.first_queued_ms, self.first_queued]))
+            expected = self.model.refund_left(job_id, attempt, token, first_queued)
+
+            assert expected is self.ledger.refund_left(
+                job_id, attempt, token=token, job_key=job_key(job_id), first_queued_ms=first_queued
+            )
 
     def a_container_says_what_it_used_perhaps_twice(self) -> None:
         job_id, attempt, tokens = self.draw(jobs), self.draw(attempts), self.draw(st.integers(1, 1000))
@@ -196,7 +250,7 @@ class Workers:
 
     def check(self) -> None:
         """Compare everything that is stored with the model."""
-        keys = sorted(key.decode() for key in self.client.scan_iter())
+        keys = sorted(key.decode() for key in self.client.scan_iter("budget:*"))
         grants = {grant_key(*at) for at in (*self.model.grants, *self.model.recorded)}
         assert {key for key in keys if key.startswith("budget:r:")} == grants
         with self.client.pipeline() as pipeline:
@@ -212,6 +266,14 @@ class Workers:
             at: grant.token for at, grant in self.model.grants.items()
         }
         assert all(lifetime > 0 for lifetime in answers[::2])
+
+
+def job_key(job_id: str) -> str:
+    return f"rq:job:{job_id}"
+
+
+def day_of(at_ms: int) -> date:
+    return instant_of(at_ms).date()
 
 
 def allowed(request: ReserveRequest) -> dict[str, int]:
@@ -231,7 +293,9 @@ def allowed(request: ReserveRequest) -> dict[str, int]:
 WHAT_HAPPENS = (
     *[Workers.a_worker_pops_a_job_and_reserves] * 8,
     *[Workers.a_pop_gives_its_reservation_back_or_one_that_lost_the_job_tries] * 3,
+    *[Workers.a_pop_leaves_without_a_reservation_and_pays_back_what_an_earlier_one_left] * 2,
     *[Workers.the_job_is_queued_anew] * 3,
+    Workers.a_job_is_begun_and_in_no_hand_any_more,
     *[Workers.an_answer_was_lost_and_the_call_is_repeated_or_delivered_late] * 2,
     *[Workers.the_same_pop_asks_again_later] * 2,
     *[Workers.a_container_says_what_it_used_perhaps_twice] * 2,
