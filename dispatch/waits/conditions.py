@@ -15,13 +15,16 @@ from dispatch.operator_files.problems import Problem, shown
 
 FIELD = "waitFor"
 MOST_CONDITIONS = 4
+# Both come to stand in log lines, and a worker reads them off a queue that others write.
+MOST_OF_A_NAME = 255
+MOST_OF_AN_INSTANT = 64
 
 _INSTANT = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?"
     r"(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
-_PROFILE = re.compile(r"[A-Za-z0-9._-]+")
+_PROFILE = re.compile(rf"[A-Za-z0-9._-]{{1,{MOST_OF_A_NAME}}}")
 _NOT_A_LETTER = re.compile(r"[^a-z]")
 
 _SHAPE = '{"after": INSTANT} or {"profile": NAME}'
@@ -37,7 +40,7 @@ class Conditions:
 
     `after` is the instant to wait for, `profiles` the checks in their order, repeats included. `label` names
     the conditions for a log line; None if not one could be read. With `unreadable` (a count) above 0 the rest
-    is not the whole truth: the job is refused.
+    is not the whole truth: the job is refused. Of more than `MOST_CONDITIONS` only the first ones are here.
     """
 
     after: datetime | None
@@ -58,11 +61,13 @@ class _Condition:
 
 
 def instant(text: object) -> datetime | None:
-    """Read an instant of `after` in UTC, cut to the millisecond; None for whatever is none.
+    """Read an instant of `after` in UTC, cut to the millisecond; None for whatever is none, or too long.
 
     `2026-09-01T09:00Z`, seconds and their fraction optional, `±hh:mm` instead of `Z`.
     """
-    found = _INSTANT.fullmatch(text) if isinstance(text, str) else None
+    if not isinstance(text, str) or len(text) > MOST_OF_AN_INSTANT:
+        return None
+    found = _INSTANT.fullmatch(text)
     if not found:
         return None
     *parts, fraction, sign, hours, minutes = found.groups()
@@ -85,10 +90,11 @@ def read(wait_for: Sequence[object] | None) -> Conditions | None:
     """Read the conditions of a queued job; None if it waits for nothing."""
     if not wait_for:
         return None
-    found = [_read_one(condition) for condition in wait_for]
-    # Which of two instants counts is nobody's guess, and the rest is then not to be trusted either.
-    is_ambiguous = sum(one.names_after for one in found) > 1
-    unreadable = len(found) if is_ambiguous else sum(not one.is_readable for one in found)
+    found = [_read_one(condition) for condition in wait_for[:MOST_CONDITIONS]]
+    # Which of two instants counts, or which four of many conditions, is nobody's guess, and the rest is then
+    # not to be trusted either.
+    is_doubtful = len(wait_for) > MOST_CONDITIONS or sum(one.names_after for one in found) > 1
+    unreadable = len(wait_for) if is_doubtful else sum(not one.is_readable for one in found)
     return Conditions(
         after=next((one.after for one in found if one.after), None),
         profiles=tuple(one.profile for one in found if one.profile),
@@ -162,11 +168,21 @@ def _wrong(condition: object) -> str | None:
     ((key, value),) = condition.items()
     match key:
         case "after":
-            return None if instant(value) else f"has after {shown(value)}; allowed is {_INSTANT_RULE}"
+            if instant(value):
+                return None
+            return (
+                f"has after {shown(value)}; allowed is {_INSTANT_RULE}{_at_most(MOST_OF_AN_INSTANT, value)}"
+            )
         case "profile":
-            return None if is_profile(value) else f"has profile {shown(value)}; allowed is {_PROFILE_RULE}"
+            if is_profile(value):
+                return None
+            return f"has profile {shown(value)}; allowed is {_PROFILE_RULE}{_at_most(MOST_OF_A_NAME, value)}"
         case _:
             return f"has the key {shown(key)}; allowed is {_SHAPE}"
+
+
+def _at_most(most: int, value: object) -> str:
+    return f", at most {most} characters" if isinstance(value, str) and len(value) > most else ""
 
 
 def _repeated(condition: Mapping[str, str], seen: set[str]) -> str | None:

@@ -88,6 +88,32 @@ def test_two_instants_make_the_checks_beside_them_unreadable_too():
     assert (found.unreadable, found.profiles) == (3, ("ci",))
 
 
+LONG_INSTANT = "2026-09-01T09:00:00.{}Z"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "unreadable"),
+    [
+        pytest.param([{"profile": f"p{number}"} for number in range(4)], 0, id="four"),
+        pytest.param([{"profile": f"p{number}"} for number in range(5)], 5, id="five"),
+        pytest.param([{"profile": "p"}] * 1000, 1000, id="a thousand"),
+        pytest.param([{"profile": f"{number}" * 255} for number in range(4)], 0, id="long names"),
+        pytest.param([{"profile": "x" * 256}, {"profile": "ok"}], 1, id="a name too long"),
+        pytest.param([{"profile": "x" * 1_000_000}], 1, id="a name of a megabyte"),
+        pytest.param([{"after": LONG_INSTANT.format("5" * 43)}], 0, id="a long instant"),
+        pytest.param([{"after": LONG_INSTANT.format("5" * 44)}], 1, id="an instant too long"),
+        pytest.param([{"after": LONG_INSTANT.format("5" * 1_000_000)}], 1, id="an instant of a megabyte"),
+    ],
+)
+def test_what_a_queued_job_waits_for_has_bounds_and_its_author_has_the_same(conditions, unreadable):
+    found = read(conditions)
+
+    assert found.unreadable == unreadable
+    assert len(found.profiles) <= 4
+    assert len(found.label or "") < 4 * 260
+    assert bool(problems_of(conditions, place="run.waitFor")) is bool(unreadable)
+
+
 @pytest.mark.parametrize(("given_", "out"), cases_of("profiles"))
 def test_the_table_of_checks_is_taken_or_refused(given_, out):
     try:
@@ -185,8 +211,13 @@ def test_what_only_looks_like_an_instant_is_none(text):
             "has after '2026-02-29T09:00Z'; allowed is an existing date",
         ),
         ([{"after": "2026-09-01T09:00"}], "[0]", "has after '2026-09-01T09:00'; allowed is an existing date"),
-        ([{"profile": "a b"}], "[0]", "has profile 'a b'; allowed is a name of letters"),
-        ([{"profile": None}], "[0]", "has profile null; allowed is a name of letters"),
+        ([{"profile": "a b"}], "[0]", "has profile 'a b'; allowed is a name of 1 to 255 letters"),
+        (
+            [{"profile": "x" * 256}],
+            "[0]",
+            f"has profile '{'x' * 96}...; allowed is a name of 1 to 255 letters",
+        ),
+        ([{"profile": None}], "[0]", "has profile null; allowed is a name of 1 to 255 letters"),
         ([{"profile": "a"}, {"profile": "a"}], "[1]", "is a second profile 'a'; allowed is one"),
         (
             [{"after": "2026-09-01T09:00Z"}, {"after": "2027-09-01T09:00Z"}],
