@@ -211,13 +211,14 @@ def test_what_only_looks_like_an_instant_is_none(text):
             "has after '2026-02-29T09:00Z'; allowed is an existing date",
         ),
         ([{"after": "2026-09-01T09:00"}], "[0]", "has after '2026-09-01T09:00'; allowed is an existing date"),
-        ([{"profile": "a b"}], "[0]", "has profile 'a b'; allowed is a name of 1 to 255 letters"),
+        ([{"profile": "a b"}], "[0]", "has profile 'a b'; allowed is a name of letters"),
         (
             [{"profile": "x" * 256}],
             "[0]",
-            f"has profile '{'x' * 96}...; allowed is a name of 1 to 255 letters",
+            f"has profile '{'x' * 96}...; allowed is a name of letters, digits, dots, underscores and hyphens,"
+            " at most 255 characters",
         ),
-        ([{"profile": None}], "[0]", "has profile null; allowed is a name of 1 to 255 letters"),
+        ([{"profile": None}], "[0]", "has profile null; allowed is a name of letters"),
         ([{"profile": "a"}, {"profile": "a"}], "[1]", "is a second profile 'a'; allowed is one"),
         (
             [{"after": "2026-09-01T09:00Z"}, {"after": "2027-09-01T09:00Z"}],
