@@ -7,13 +7,13 @@ edit came about. What two looks in a row found alike counts; what is being writt
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
+from dispatch.operator_files.content import NoRegularFileError, opened, read_from
 from dispatch.operator_files.problems import OperatorFileError, Problem
 from dispatch.operator_files.strict_json import MAX_BYTES
 from pidispatch_site import log
@@ -159,38 +159,29 @@ class _Content:
         """Answer the content or why there is none; never blocks on a pipe, never raises an OSError."""
         try:
             # Opened even when it will not be read: only that makes a network file system ask its server.
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-            try:
-                return self._of(descriptor)
-            finally:
-                os.close(descriptor)
+            with opened(self._path) as (descriptor, found):
+                return self._of(descriptor, found)
         except OSError as error:
             self._stamp = ()
             return _unread(error)
 
-    def _of(self, descriptor: int) -> _Look:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return _NO_FILE
+    def _of(self, descriptor: int, found: os.stat_result) -> _Look:
         # Before the content: what is written while we read makes the next look read again.
         stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)
         if stamp != self._stamp:
             self._stamp, self._since = stamp, self._clock()
         elif self._clock() - self._since > _SETTLED_SECONDS:
             return self._read
-        self._read = _bounded(descriptor)
+        content = read_from(descriptor)
+        self._read = _TOO_LARGE if len(content) > MAX_BYTES else content
         return self._read
-
-
-def _bounded(descriptor: int) -> _Look:
-    with open(descriptor, "rb", closefd=False) as file:
-        content = file.read(MAX_BYTES + 1)
-    return _TOO_LARGE if len(content) > MAX_BYTES else content
 
 
 def _unread(error: OSError) -> _Unread:
     if isinstance(error, FileNotFoundError):
         return _Unread(_MISSING, "does not exist; create it, or take its name out of the settings")
+    if isinstance(error, NoRegularFileError):
+        return _NO_FILE
     said = error.strerror or type(error).__name__
     return _Unread("unreadable", f"cannot be read ({said}); the worker's user must be able to read it")
 

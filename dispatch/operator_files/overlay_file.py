@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dispatch.operator_files import overlay, strict_json
+from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.overlay import EMPTY, Overlay
 from dispatch.operator_files.overlay_edit import changed, rendered
 from dispatch.operator_files.problems import OperatorFileError, Problem
@@ -93,14 +94,8 @@ def _parsed(content: bytes | None, path: Path) -> Overlay:
 def _load(path: Path) -> bytes | None:
     """Read what stands there, None when nothing does; OperatorFileError, also where a pipe would block."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _unreadable(path, "it is no regular file")
-            with open(descriptor, "rb", closefd=False) as file:
-                return file.read(strict_json.MAX_BYTES + 1)
-        finally:
-            os.close(descriptor)
+        with opened(path) as (descriptor, _):
+            return read_from(descriptor)
     except FileNotFoundError:
         return None
     except OSError as error:

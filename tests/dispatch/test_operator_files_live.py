@@ -5,17 +5,20 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
+import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from dispatch.operator_files import strict_json
-from dispatch.operator_files.live import LOOK_SECONDS, LiveFile
+from dispatch.operator_files.live import LiveFile
+from dispatch.operator_files.overlay_file import read as read_overlay
 from dispatch.operator_files.problems import OperatorFileError, Problem
+from dispatch.worker.timings import WorkerTimings
 
 
 def parse(content: bytes) -> int:
@@ -83,7 +86,7 @@ def file_above(path: Path) -> None:
 # What is done to the file, the reason in the log, the words at boot.
 BAD = {
     "deleted": (Path.unlink, "missing", "does not exist; create it"),
-    "folder is a file": (file_above, "missing", "does not exist"),
+    "folder is a file": (file_above, "unreadable", "cannot be read (Not a directory)"),
     "a directory": (instead(Path.mkdir), "not-a-file", "is no regular file"),
     "a pipe": (instead(os.mkfifo), "not-a-file", "is no regular file"),
     "a device": (instead(lambda path: path.symlink_to("/dev/zero")), "not-a-file", "is no regular file"),
@@ -128,6 +131,33 @@ def test_what_cannot_be_taken_at_boot_is_told_in_words_and_not_again_by_the_log(
     assert words in raised.value.problems[-1]
     assert followed.looks() == [False, False]
     assert followed.said() == []
+
+
+@pytest.fixture
+def slow(followed, monkeypatch) -> Iterator[tuple[Followed, int]]:
+    """A file that is a regular one, as FUSE has them, and answers only what was written to it so far."""
+    followed.path.unlink()
+    os.mkfifo(followed.path)
+    monkeypatch.setattr(stat, "S_ISREG", lambda mode: True)
+    descriptor = os.open(followed.path, os.O_RDWR | os.O_NONBLOCK)
+    yield followed, descriptor
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("part", [b"", b"{}"])
+def test_a_file_without_an_answer_yet_cannot_be_read_and_a_part_is_no_answer(slow, part):
+    followed, descriptor = slow
+
+    def answering(step: Callable[[], object]) -> object:
+        os.write(descriptor, part)
+        return step()
+
+    assert [answering(followed.file.poll) for _ in range(3)] == [False] * 3
+    assert followed.file.current == 3
+    assert followed.said() == [("reload_invalid", "unreadable")]
+    for read in (followed.file.load, lambda: read_overlay(followed.path, settle=lambda: None)):
+        with pytest.raises(OperatorFileError, match="Resource temporarily unavailable"):
+            answering(read)
 
 
 @pytest.mark.parametrize("missing", [None, 0])
@@ -278,7 +308,7 @@ def watched(followed):
     stopping = threading.Event()
 
     def watch() -> None:
-        while not stopping.wait(LOOK_SECONDS):
+        while not stopping.wait(WorkerTimings().look_every):
             followed.file.poll()
 
     thread = threading.Thread(target=watch)

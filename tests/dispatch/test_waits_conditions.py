@@ -190,6 +190,9 @@ def test_what_only_looks_like_an_instant_is_none(text):
     assert instant(text) is None
 
 
+NAME_RULE = "allowed is a name of letters, digits, dots, underscores and hyphens"
+
+
 @pytest.mark.parametrize(
     ("authored", "place", "words"),
     [
@@ -215,8 +218,7 @@ def test_what_only_looks_like_an_instant_is_none(text):
         (
             [{"profile": "x" * 256}],
             "[0]",
-            f"has profile '{'x' * 96}...; allowed is a name of letters, digits, dots, underscores and hyphens,"
-            " at most 255 characters",
+            f"has profile '{'x' * 96}...; {NAME_RULE}, at most 255 characters",
         ),
         ([{"profile": None}], "[0]", "has profile null; allowed is a name of letters"),
         ([{"profile": "a"}, {"profile": "a"}], "[1]", "is a second profile 'a'; allowed is one"),
