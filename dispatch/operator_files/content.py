@@ -32,8 +32,8 @@ def opened(path: Path) -> Iterator[tuple[int, os.stat_result]]:
 def read_from(descriptor: int) -> bytes:
     """Read all of it, of a larger one `MAX_BYTES` and one more; OSError, never a part of what is there.
 
-    Some file systems (FUSE, /proc) have regular files without an answer yet: that is BlockingIOError. Python's
-    files would answer None, or the part that had come before.
+    Some file systems (FUSE, /proc) have regular files without an answer yet: that is BlockingIOError. A file
+    object of Python would answer None, or the part that had come before.
     """
     parts: list[bytes] = []
     left = MAX_BYTES + 1
