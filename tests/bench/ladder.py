@@ -29,7 +29,7 @@ import redis
 
 from dispatch.jobs import local_job
 from dispatch.ladder import LADDER
-from dispatch.money.ledger import Blocked, Ledger
+from dispatch.money.ledger import Ledger
 from dispatch.operator_files import overlay, pause_windows, scoped_limits, zones
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.pause_windows import EVERY_SCOPE, PauseWindow
@@ -37,10 +37,9 @@ from dispatch.queue.popper import Claimed
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Pass, climb
 from dispatch.waits import conditions
-from dispatch.worker.caps import held_up
+from dispatch.worker.admission import admit
 from dispatch.worker.context import begin_context
 from dispatch.worker.host import Host
-from dispatch.worker.payment import TokensSpent, reserve
 from dispatch.worker.rules import OperatorFiles
 from runs.abort import Abort
 from runs.outcome import Refusal
@@ -173,9 +172,9 @@ def decide(host: Host, claimed: Claimed) -> Defer | Refusal:
         if not isinstance(answer, Pass):
             assert isinstance(answer, Defer), answer
             return answer
-        blocked = reserve(context)
-        assert isinstance(blocked, Blocked | TokensSpent)
-        return held_up(context, blocked)
+        answer = admit(context)
+        assert isinstance(answer, Defer | Refusal), answer
+        return answer
 
 
 def jobs(count: int) -> list[Claimed]:
