@@ -104,7 +104,9 @@ def sleep_of(reason: str | None, cause: str | None = None) -> Sleep:
 def wakes_ms(entry: Entry, now_ms: int) -> int | None:
     """Tell when it wakes for what it sleeps for: a parked job looks in between, its window turns later."""
     window = (entry.cause or "").partition(":")[2]
-    if entry.reason != WaitReason.CAP or entry.until_ms is None or window not in _CAP_KEYS:
+    if entry.reason != WaitReason.CAP or window not in _CAP_KEYS:
+        return entry.until_ms
+    if entry.until_ms is None or entry.until_ms <= now_ms:
         return entry.until_ms
     return max(entry.until_ms, epoch_ms(window_end(Window(window), instant_of(now_ms))))
 

@@ -148,18 +148,19 @@ def _waiting(known: Explanation) -> Explanation:
     after = facts.conditions.after if facts.conditions else None
     if after is None or after.timestamp() * 1000 <= facts.queue.now_ms:
         return replace(known, sentence=_held(facts), remedy=sleep_of(WaitReason.WAIT).ends)
+    profiles = facts.conditions.profiles if facts.conditions else ()
     return replace(
         known,
         sentence=f"It is held and not to start before {stamp(int(after.timestamp() * 1000))}.",
-        remedy="Then it is brought back to the front of its queue by itself.",
+        remedy="Then it is brought back to the front of its queue by itself"
+        + (f", and held until {', '.join(profiles)} {_say(profiles)} go." if profiles else "."),
     )
 
 
 def _held(facts: Facts) -> str:
     conditions, hold, now_ms = facts.conditions, facts.hold, facts.queue.now_ms
     profiles = conditions.profiles if conditions else ()
-    say = "says" if len(profiles) == 1 else "say"
-    said = [f"It is held until {', '.join(profiles) or 'its conditions'} {say} go"]
+    said = [f"It is held until {', '.join(profiles) or 'its conditions'} {_say(profiles)} go"]
     held_ms = hold.held_ms(now_ms) if hold else None
     if hold and hold.checks:
         within = "" if held_ms is None else f" in {span(held_ms)}"
@@ -169,6 +170,10 @@ def _held(facts: Facts) -> str:
     if hold and hold.throttles:
         said.append(f"no slot for a check was free {last_times(hold.throttles)}")
     return sentence("; ".join(said))
+
+
+def _say(profiles: Sequence[str]) -> str:
+    return "says" if len(profiles) == 1 else "say"
 
 
 def _busy_with(holders: Sequence[Entry]) -> str:
@@ -218,7 +223,7 @@ def _ended(known: Explanation) -> Explanation:
 def _notes(facts: Facts) -> tuple[str, ...]:
     entry, notes = facts.entry, []
     blocked = obstacle(facts.queue) if entry.state in {State.SCHEDULED, State.IN_HAND} else None
-    if blocked and blocked.reason != NO_WORKER:
+    if blocked and (entry.state is State.SCHEDULED or blocked.reason != NO_WORKER):
         notes.append(sentence(f"besides, {blocked}"))
     if entry.put_backs and entry.state.is_waiting:
         notes.append(f"A worker was lost with it in hand {times(entry.put_backs)}.")

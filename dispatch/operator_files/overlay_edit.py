@@ -61,7 +61,8 @@ def _set_problems(to_set: Mapping[str, str], name: str) -> Iterator[str]:
         if key is None or key.of_text is None:
             yield _unchangeable(key_name, name)
         elif key.read(_value(key, text)) is None:
-            yield f"{key_name} cannot be set to this value; allowed is {key.allowed}"
+            off = f"; --unset {key_name} takes it out"
+            yield f"{key_name} cannot be set to this value; allowed is {key.allowed}{off}"
 
 
 def _unset_problems(

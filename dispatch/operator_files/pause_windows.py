@@ -22,6 +22,7 @@ from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 from dispatch.operator_files.zones import DAY, UTC_ZONE, Day, clock_time, days_about, occurrence, zone_named
 
 EVERY_SCOPE = "*"
+KEYS = frozenset({"scope", "from", "to", "allDay", "tz", "days", "dateFrom", "dateTo"})
 # A pause that ends this soon is not worth putting a job off.
 GRACE = timedelta(seconds=1)
 # A pause is followed from the end of one window into another this often: two weeks of whole days. Where it

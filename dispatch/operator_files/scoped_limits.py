@@ -22,6 +22,7 @@ VERSION = 1
 # One job at a time edits a folder, whatever the file says.
 _FOLDER_CEILING = 1
 _LIMITS = ("day", "week", "month", "concurrent")
+KEYS = frozenset({"scope", *_LIMITS})
 _ROW = 'an object such as {"scope": "/srv/site", "day": 5}'
 _FILE = f'{{"version": {VERSION}, "limits": [...]}}'
 _SCOPE = "an absolute folder or a repository as its forge writes it"

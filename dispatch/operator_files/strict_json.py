@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any
 
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
@@ -12,6 +13,9 @@ from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 MAX_BYTES = 1024 * 1024
 # No file of ours needs more; what reads a value may then take its depth for granted.
 MAX_DEPTH = 32
+# Of what is said of keys that mean nothing.
+_MOST_UNKNOWN = 20
+_KEY_CHARACTERS = 60
 
 Steps = tuple[str | int, ...]
 
@@ -39,6 +43,18 @@ def load(content: bytes, *, name: str) -> Any:
     if problems := [*reading.problems, *reading.problems_of(value)]:
         raise OperatorFileError(name, problems)
     return value
+
+
+def unknown_keys(content: bytes, *, part: str, known: Collection[str]) -> tuple[str, ...]:
+    """Name what means nothing in the rows of a file that loads: `windows[0].timezone`, escaped and cut."""
+    rows = json.loads(content.decode("utf-8-sig"))[part]
+    places = (
+        f"{part}[{index}].{shown(key)[1:-1][:_KEY_CHARACTERS]}"
+        for index, row in enumerate(rows)
+        for key in row
+        if key not in known
+    )
+    return tuple(islice(places, _MOST_UNKNOWN))
 
 
 _TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"

@@ -14,9 +14,10 @@ from dispatch.worker.context import Context
 from dispatch.worker.payment import refund, reserve
 from runs.outcome import Refusal
 
-# The reading of the claim is tried first: a job that came up the ladder at once needs no other.
-_FIRST_WITHIN_MS = 1_000
-_LATER_WITHIN_MS = 60_000
+# How old the attempt's time may be at the reservation, and with it what the rules said.
+_WITHIN_MS = 1_000
+# An answer of a slow server ages on its way.
+_LATER_WITHIN_MS = 5_000
 
 
 def admit(context: Context) -> Granted | NotHeld | Defer | Refusal | None:
@@ -25,23 +26,26 @@ def admit(context: Context) -> Granted | NotHeld | Defer | Refusal | None:
     The gates, or an outage, may have taken so long that the time of the claim is stale, and the operator may
     have changed the rules meanwhile: then pause windows and settings are asked once more, as of now.
     """
-    asked = False
-    if context.host.rules.version != context.rules:
-        again = _ask_again(context)
-        if not isinstance(again, Pass):
-            return again
+    within_ms = _WITHIN_MS
     while True:
-        answer = reserve(context, within_ms=_LATER_WITHIN_MS if asked else _FIRST_WITHIN_MS)
+        again = _ask_again(context) if context.host.rules.version != context.rules else Pass()
+        if not isinstance(again, Pass):
+            return _without_a_start(context, again)
+        answer = reserve(context, within_ms=within_ms)
         if isinstance(answer, Granted | NotHeld):
             return answer
         if not isinstance(answer, Stale):
-            return held_up(context, answer)
-        asked, context.now = True, instant_of(answer.now_ms)
+            return _without_a_start(context, held_up(context, answer))
+        context.now, within_ms = instant_of(answer.now_ms), _LATER_WITHIN_MS
         again = _ask_again(context)
         if not isinstance(again, Pass):
-            # An earlier asking whose answer was lost may have been granted.
-            refund(context.host, context.claimed)
-            return again
+            return _without_a_start(context, again)
+
+
+def _without_a_start(context: Context, answer: Defer | Refusal | None) -> Defer | Refusal | None:
+    """Leave no start behind: an earlier asking whose answer was lost may have been granted."""
+    refund(context.host, context.claimed)
+    return answer
 
 
 def _ask_again(context: Context) -> Pass | Defer | Refusal | None:

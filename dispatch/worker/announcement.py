@@ -31,6 +31,7 @@ def announce(
         weeklyCap=spending.caps.week,
         monthlyCap=spending.caps.month,
         softHoldPct=spending.hold_percent,
+        capAction=config.cap_action.value,
         scopedLimitsFile=_shown(config.scoped_limits_file),
         scopedLimits=len(host.rules.scoped_limits()) if config.scoped_limits_file else None,
         image=config.job_image,

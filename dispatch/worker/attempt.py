@@ -191,5 +191,3 @@ def _run_paid(
 def _give_money_back(host: Host, claimed: Claimed, progress: _Progress) -> None:
     refund(host, claimed)
     progress.granted = None
-    # There is room again for one that was parked, here or by another host.
-    host.rules.freed()

@@ -90,13 +90,14 @@ def _scope_caps(context: Context) -> ScopeCaps | None:
 
 
 def refund(host: Host, claimed: Claimed) -> None:
-    """Pay the attempt back, unless another pop of the job holds the grant by now."""
+    """Pay the attempt back, unless another pop of the job has the grant by now; who is parked looks again."""
     ledger = host.ledger
 
     def step() -> bool:
         return ledger.refund(claimed.job_id, claimed.attempt, token=claimed.token)
 
-    patiently(host, lambda: _pointed(host, "refund", step))
+    if patiently(host, lambda: _pointed(host, "refund", step)):
+        host.rules.freed()
 
 
 def refund_left(host: Host, claimed: Claimed) -> None:
@@ -113,7 +114,8 @@ def refund_left(host: Host, claimed: Claimed) -> None:
             first_queued_ms=claimed.first_queued_ms,
         )
 
-    patiently(host, step)
+    if patiently(host, step):
+        host.rules.freed()
 
 
 def record_tokens(context: Context, reported: Mapping[str, Any] | None) -> None:

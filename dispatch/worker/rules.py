@@ -9,16 +9,20 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from dispatch.effective import Spending, spending_of
 from dispatch.money.windows import Caps
-from dispatch.operator_files import overlay_file
+from dispatch.operator_files import overlay_file, strict_json
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import EMPTY, KEYS, Overlay
 from dispatch.operator_files.overlay import parse as parse_overlay
-from dispatch.operator_files.pause_windows import PauseWindow
+from dispatch.operator_files.pause_windows import EVERY_SCOPE, PauseWindow
+from dispatch.operator_files.pause_windows import KEYS as WINDOW_KEYS
 from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.problems import OperatorFileError
+from dispatch.operator_files.scoped_limits import KEYS as LIMIT_KEYS
 from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimit, ScopedLimits
 from dispatch.operator_files.scoped_limits import parse as parse_limits
 from dispatch.queue.waiters import WaitReason
@@ -27,6 +31,8 @@ from dispatch.worker.waking import Waking
 from pidispatch_site import log
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
+
+T = TypeVar("T")
 
 _LOOKS_FOR_A_MISSING_FILE = 20
 _LOOK_AGAIN_SECONDS = 0.1
@@ -110,29 +116,34 @@ class Rules:
         self._count_change()
         self.wake({WaitReason.CAP})
 
-    def tick(self, waking: Waking, now: Callable[[], datetime]) -> None:
-        """Look at the files once, then wake who is concerned, some at a time; for one thread.
-
-        `now` is Valkey's time. What failed stays due.
-        """
+    def look(self) -> None:
+        """Look at the files once, and note whom a change concerns; for one thread that waits for nobody."""
         self.wake(self._poll())
-        with self._lock:
-            due, anew, self._anew = frozenset(self._due), self._anew, False
-        if WaitReason.CAP in due:
-            if anew:
-                waking.parked_anew()
-            if not waking.parked():
-                self._forget(WaitReason.CAP)
-        if WaitReason.PAUSE_WINDOW in due:
-            windows = self.pause_windows()
-            waking.paused(windows, now())
-            if windows == self.pause_windows():
-                self._forget(WaitReason.PAUSE_WINDOW)
 
-    def _forget(self, reason: WaitReason) -> None:
+    def rouse(self, waking: Waking, now: Callable[[], datetime]) -> None:
+        """Wake who is concerned by what was noted, some at a time; for one thread.
+
+        `now` is Valkey's time. What failed stays due, and what is noted meanwhile is due again.
+        """
+        due, anew = self._taken()
+        try:
+            if WaitReason.CAP in due:
+                if anew:
+                    waking.parked_anew()
+                if not waking.parked():
+                    due.discard(WaitReason.CAP)
+            if WaitReason.PAUSE_WINDOW in due:
+                waking.paused(self.pause_windows(), now())
+                due.discard(WaitReason.PAUSE_WINDOW)
+        finally:
+            with self._lock:
+                self._due |= due
+
+    def _taken(self) -> tuple[set[WaitReason], bool]:
         with self._lock:
-            if not (reason is WaitReason.CAP and self._anew):
-                self._due.discard(reason)
+            due, anew = self._due, self._anew
+            self._due, self._anew = set(), False
+        return due, anew
 
     def _poll(self) -> set[WaitReason]:
         files, changed = self.files, set[WaitReason]()
@@ -170,10 +181,20 @@ def load_operator_files(config: Config) -> OperatorFiles:
     windows = limits = None
     problems: list[str] = []
     if path := config.pause_windows_file:
-        windows = LiveFile(path, partial(parse_windows, name=str(path)), label="pause_windows", count=len)
+        windows = LiveFile(
+            path,
+            _telling(partial(parse_windows, name=str(path)), "windows", WINDOW_KEYS),
+            label="pause_windows",
+            count=len,
+        )
         problems += _problems(windows.load)
     if path := config.scoped_limits_file:
-        limits = LiveFile(path, partial(parse_limits, name=str(path)), label="scoped_limits", count=len)
+        limits = LiveFile(
+            path,
+            _telling(partial(parse_limits, name=str(path)), "limits", LIMIT_KEYS),
+            label="scoped_limits",
+            count=len,
+        )
         problems += _problems(limits.load)
     if problems:
         raise ConfigurationError(*problems)
@@ -210,11 +231,29 @@ def _tell_unknown(overlay: Overlay) -> None:
         log.event("settings_overlay_unknown_key", key=key)
 
 
+def _telling(parse: Callable[[bytes], T], part: str, known: Collection[str]) -> Callable[[bytes], T]:
+    """Say of what loads which keys of its rows mean nothing: a limit that is misspelled limits nothing."""
+
+    def parsed(content: bytes) -> T:
+        value = parse(content)
+        for place in strict_json.unknown_keys(content, part=part, known=known):
+            log.event("rule_key_unknown", place=place)
+        return value
+
+    return parsed
+
+
 def _tell_unreached(part: str, rows: Sequence[PauseWindow | ScopedLimit]) -> None:
-    """Say which rows name a folder otherwise than jobs do, that is by its real path: they bind nothing."""
+    """Say which rows match no job of this host: jobs name a folder by its real path, a repository in full."""
     for index, row in enumerate(rows):
-        if row.scope.startswith("/") and os.path.realpath(row.scope) != row.scope:
+        if not _is_reachable(row.scope):
             log.event("scope_matches_no_job", place=f"{part}[{index}]")
+
+
+def _is_reachable(scope: str) -> bool:
+    if scope.startswith("/"):
+        return os.path.realpath(scope) == scope and Path(scope).is_dir()
+    return scope == EVERY_SCOPE or ("/" in scope and "://" not in scope and not scope.startswith("~"))
 
 
 def _problems(load: Callable[[], object]) -> tuple[str, ...]:

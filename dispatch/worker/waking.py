@@ -40,19 +40,23 @@ class Waking:
         self._waiters = waiters
         self._sleepers = sleepers
         self._woken = woken
-        self._after = -math.inf
+        self._after = self._goal = -math.inf
+        self._is_round = False
 
     def parked_anew(self) -> None:
-        """Begin with the oldest again."""
-        self._after = -math.inf
+        """Go once round all of them from here on: who is next stays next, however often this is asked."""
+        self._goal, self._is_round = self._after, False
 
     def parked(self) -> bool:
-        """Wake the next of those that a cap holds up; whether there are more."""
+        """Wake the next of those that a cap holds up; whether some have not looked since it was asked."""
         found = self._waiters.wake_some(self._queues, WaitReason.CAP, after=self._after, most=_PARKED_AT_ONCE)
         if found.woken:
             self._woken()
-        self._after = -math.inf if found.after is None else found.after
-        return found.after is not None
+        if found.after is None:
+            self._after, self._is_round = -math.inf, True
+        else:
+            self._after = found.after
+        return not (self._is_round and self._after >= self._goal)
 
     def paused(self, windows: Sequence[PauseWindow], now: datetime) -> None:
         """Wake those whose pause is over by these windows, or ends sooner than they sleep."""

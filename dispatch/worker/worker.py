@@ -79,7 +79,9 @@ class Worker:
         self._daemons = (
             Daemon("beat", self._beat, every=timings.queue.beat_every, outage=parts.outage),
             self._promoting,
+            # Apart: files are followed through an outage of Valkey as well.
             Daemon("operator files", self._look, every=timings.look_every, outage=parts.outage),
+            Daemon("rouse", self._rouse, every=timings.look_every, outage=parts.outage),
             Daemon("sweep", self._sweep, every=timings.sweep_every, outage=parts.outage),
             Daemon("reap", self._reap, every=timings.reap_every, outage=parts.outage),
         )
@@ -152,7 +154,10 @@ class Worker:
         self._parts.promoter.promote(self._host.queues)
 
     def _look(self) -> None:
-        self._host.rules.tick(self._parts.waking, self._valkey_now)
+        self._host.rules.look()
+
+    def _rouse(self) -> None:
+        self._host.rules.rouse(self._parts.waking, self._valkey_now)
 
     def _valkey_now(self) -> datetime:
         return instant_of(valkey_now(self._host.client))

@@ -60,6 +60,7 @@ def case(name, entry, queue, reason, says, ends, **facts):
     return pytest.param(Facts(entry=entry, queue=queue, **facts), reason, says, ends, id=name)
 
 
+LATER = replace(LIVES, now_ms=NOW + 60_000, beats={BOOT: NOW + 60_000})
 CASES = [
     case(
         *(
@@ -192,11 +193,11 @@ CASES = [
     ),
     case(
         *("held until an instant", asleep("wait"), LIVES, "wait"),
-        *("not to start before 2001-09-09 01:47:40 UTC.", "Then it is brought back"),
+        *("not to start before 2001-09-09 01:47:40 UTC.", "and held until green says go."),
         conditions=AFTER,
     ),
     case(
-        *("held after an instant", asleep("wait", NOW + 95_000), replace(LIVES, now_ms=NOW + 60_000), "wait"),
+        *("held after an instant", asleep("wait", NOW + 95_000), LATER, "wait"),
         *("until green says go.", "refused"),
         conditions=AFTER,
     ),
@@ -277,6 +278,12 @@ def test_every_state_has_its_answer(facts, reason, says, ends):
     assert found.notes == () or reason.endswith(("paused", "no-worker"))
     assert why_shown.as_data(found)["reason"] == reason
     assert all(line.isprintable() for line in why_shown.lines(found))
+
+
+def test_a_sleeper_is_told_that_no_worker_is_there():
+    found = explain(Facts(entry=asleep("pause-window"), queue=SILENT))
+
+    assert "no worker is there" in " ".join(found.notes)
 
 
 def test_every_reason_to_sleep_has_its_words():

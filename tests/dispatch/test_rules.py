@@ -23,6 +23,7 @@ from dispatch.operator_files.scoped_limits import parse as parse_limits
 from dispatch.queue.delays import no_delay
 from dispatch.queue.promote import Promoter
 from dispatch.queue.sleepers import Sleepers
+from dispatch.queue.waiters import WaitReason
 from dispatch.waits.check import CheckResult, Verdict
 from dispatch.worker.admission import admit
 from dispatch.worker.attempt import attempt
@@ -33,7 +34,7 @@ from dispatch.worker.waking import Waking
 from pidispatch_site import conf
 from pidispatch_site.variables import CapAction
 from runs.abort import Abort
-from runs.outcome import InfraFault
+from runs.outcome import InfraFault, Reason
 from runs.result import RunResult
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import COMPLETED, Bench, Fault, wait_gate
@@ -78,7 +79,8 @@ class Ground:
     def look(self) -> None:
         # New content counts once two looks were alike.
         for _ in range(2):
-            self.bench.host.rules.tick(self.waking, lambda: self.now)
+            self.bench.host.rules.look()
+            self.bench.host.rules.rouse(self.waking, lambda: self.now)
 
     def sleeps(self, job_id="local-1"):
         """Reason and wake time (UTC, s) of a sleeping job; None when it sleeps no more."""
@@ -422,7 +424,8 @@ def test_settings_that_do_not_load_at_the_boot_are_said(tmp_path, events):
 
 def test_a_row_that_names_a_folder_by_another_path_is_said(tmp_path, events):
     (tmp_path / "link").symlink_to(tmp_path)
-    scopes = [str(tmp_path), f"{tmp_path}/", f"{tmp_path}/link", "acme/web", "*"]
+    good = [str(tmp_path), "acme/web", "*"]
+    scopes = [*good, f"{tmp_path}/", f"{tmp_path}/link", f"{tmp_path}/gone", "~/x", "acme", "https://x/y"]
     windows = [{"scope": scope, "from": "1:00", "to": "2:00"} for scope in scopes]
     (tmp_path / "pw.json").write_text(json.dumps({"windows": windows}))
     limits = [{"scope": scope, "day": 1} for scope in (f"{tmp_path}/", f"{tmp_path}/link")]
@@ -439,7 +442,27 @@ def test_a_row_that_names_a_folder_by_another_path_is_said(tmp_path, events):
     )
 
     said = [line["place"] for line in events("scope_matches_no_job")]
-    assert said == ["windows[1]", "windows[2]", "limits[1]"]
+    assert said == [f"windows[{index}]" for index in range(3, 9)] + ["limits[1]"]
+
+
+def test_a_key_of_a_row_that_means_nothing_is_said(tmp_path, events):
+    (tmp_path / "pw.json").write_text(
+        '{"windows": [{"scope": "*", "from": "1:00", "to": "2:00", "timezone": "UTC", "\\u0007": 1}]}'
+    )
+    (tmp_path / "sl.json").write_text('{"version": 1, "limits": [{"scope": "a/b", "day": 1, "daily": 9}]}')
+
+    load_operator_files(
+        conf.load(
+            {
+                "PI_STATE_DIR": str(tmp_path),
+                "PI_PAUSE_WINDOWS_FILE": str(tmp_path / "pw.json"),
+                "PI_SCOPED_LIMITS_FILE": str(tmp_path / "sl.json"),
+            }
+        )
+    )
+
+    said = [line["place"] for line in events("rule_key_unknown")]
+    assert said == ["windows[0].timezone", "windows[0].\\x07", "limits[0].daily"]
 
 
 def test_an_unknown_setting_is_said_and_does_not_matter(ground, events):
@@ -516,6 +539,47 @@ def test_the_parked_wake_some_at_a_time_the_oldest_first_until_all_have_looked(t
     assert awake[0] < 50
     assert awake[-1] == 50
     assert awake == sorted(awake)
+
+
+def test_who_is_next_to_look_stays_next_however_often_a_cap_is_changed(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    ground.bench.attempt("local-0")
+    for number in range(1, 71):
+        ground.bench.attempt(f"local-{number}", queuekit.jobs.local_job(f"/srv/{number}", task="x"))
+    ground.waking.parked_anew()
+
+    for _ in range(3):
+        ground.waking.parked()
+        ground.waking.parked_anew()
+    ground.waking.parked()
+
+    assert ground.is_awake("local-70")
+
+
+def test_a_waking_asked_for_while_sleepers_are_read_is_not_lost(ground):
+    """Somebody fell asleep under the old windows after the list of sleepers was taken."""
+    ground.bench.host.rules.wake({WaitReason.PAUSE_WINDOW})
+    looked = []
+
+    def now():
+        if not looked:
+            ground.bench.host.rules.wake({WaitReason.PAUSE_WINDOW})
+        looked.append(ground.now)
+        return ground.now
+
+    ground.bench.host.rules.rouse(ground.waking, now)
+    ground.bench.host.rules.rouse(ground.waking, now)
+    ground.bench.host.rules.rouse(ground.waking, now)
+
+    assert len(looked) == 2
+
+
+def test_files_are_followed_while_valkey_is_away(ground):
+    ground.write("windows", PAUSED)
+    for _ in range(2):
+        ground.bench.host.rules.look()
+
+    assert len(ground.bench.host.rules.pause_windows()) == 1
 
 
 def test_settings_that_bound_nothing_else_wake_nobody(tmp_path, valkey):
@@ -608,6 +672,35 @@ def test_rules_that_changed_while_the_gates_took_their_time_count(ground):
     assert ground.sleeps()[0] == "pause-window"
     assert ground.bench.spent() == 0
     ground.bench.assert_nothing_is_held()
+
+
+def test_a_start_whose_answer_was_lost_is_paid_back_when_tokens_forbid_it(ground):
+    ground.write("settings", {"dailyTokenCap": 100})
+    ground.look()
+    bench = ground.bench
+    bench.enqueue()
+    claimed = bench.claim()
+    context = begin_context(bench.host, claimed, claimed.job, Abort())
+    context.settle(EMPTY)
+    reserve(context, within_ms=60_000)
+    bench.client.set(token_counter_key("budget", ground.now), 100)
+    context.now -= timedelta(seconds=10)
+
+    assert admit(context).reason is Reason.DAILY_TOKEN_CAP
+    assert bench.spent() == 0
+
+
+def test_what_a_killed_pop_left_wakes_who_is_parked_when_it_is_paid_back(tmp_path, valkey):
+    ground = Ground(tmp_path, valkey, cap=1, cap_action=CapAction.PARK)
+    claimed = left_by_a_killed_pop(ground)
+    ground.bench.attempt("local-2", queuekit.jobs.local_job("/srv/other", task="x"))
+    ground.look()
+    ground.write("settings", {"maxTurns": 0})
+
+    attempt(ground.bench.host, claimed)
+    ground.look()
+
+    assert ground.is_awake("local-2")
 
 
 @pytest.mark.parametrize("landed", [False, True])

@@ -24,7 +24,8 @@ from pidispatch_site.places import StateDirectory
 
 _INVALID = (
     "While the file is like this, every job of this host is refused (settings-overlay-invalid)."
-    " `manage.py settings --unset KEY` takes a key out of it."
+    " A key that is wrong goes by `manage.py settings --unset KEY`; what is no JSON has to be mended by hand,"
+    " or the file deleted."
 )
 _TAKEN_OVER = (
     "Running workers of this host take it at the next start of a job; concurrency and raised caps within a"
