@@ -33,6 +33,7 @@ class Unpaid:
         self.fleet = fleet
         self._server = server
         self._concurrency = concurrency
+        self._said: list[int] = []
         self._popped, self._reserving, self._answered, self._checking = self._gates = tuple(
             Gate(fleet.home / name) for name in ("popped", "reserving", "answered", "checking")
         )
@@ -114,11 +115,14 @@ class Unpaid:
 
     def _meet(self, outage: Outage, gate: Gate) -> None:
         """Begin it, let them pass, and wait until each worker has met it."""
-        said = [worker.said_so_far() for worker in self._workers]
+        self._said = [worker.said_so_far() for worker in self._workers]
         outage.begin(self._server)
         gate.open()
-        for worker, so_far in zip(self._workers, said, strict=True):
-            worker.until_said("valkey_unreachable", after=so_far)
+        self._until_each_said("valkey_unreachable")
+
+    def _until_each_said(self, event: str) -> None:
+        for worker, so_far in zip(self._workers, self._said, strict=True):
+            worker.until_said(event, after=so_far)
 
     def _hold(self, outage: Outage, seconds: float, job_ids: list[str]) -> None:
         """Let it last, while nothing happens to the jobs."""
@@ -135,9 +139,10 @@ class Unpaid:
             assert not granted, granted
 
     def _heal(self, outage: Outage, job_ids: list[str]) -> None:
-        """End it: each job runs, in one container."""
+        """End it: each job runs, in one container, and each worker has noticed, so that the next is news."""
         outage.end(self._server)
         self.fleet.until_over(job_ids, seconds=60)
+        self._until_each_said("valkey_restored")
         lives, failed = self._lives(job_ids), self._failed(job_ids)
         assert lives == dict.fromkeys(job_ids, 1), lives
         assert not failed, failed
