@@ -10,8 +10,10 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
+
+from dispatch.instants import epoch_ms
 
 # An id becomes the stem of a file name; 200 bytes leave room for `.json` and a temporary suffix within 255.
 MAX_ID_BYTES = 200
@@ -19,7 +21,6 @@ MAX_ID_BYTES = 200
 _RQ_ID = re.compile(r"(?:[A-Za-z0-9-]|_[0-9a-f]{2})+")
 _ESCAPED = re.compile(rb"[^A-Za-z0-9-]")
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Kind(StrEnum):
@@ -99,7 +100,7 @@ def chained_id(parent_job_id: str, *, flow: str | None, task: str | None) -> str
 
 def occurrence_id(schedule_id: str, *, instant: datetime) -> str:
     """Name one instant of a schedule: `repeat:<schedule>:<epoch ms>`."""
-    return f"repeat:{schedule_id}:{(instant - _EPOCH) // timedelta(milliseconds=1)}"
+    return f"repeat:{schedule_id}:{epoch_ms(instant)}"
 
 
 def delivery_id(kind: str, delivery: object, *, replica: object = None) -> str:

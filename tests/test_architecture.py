@@ -61,6 +61,7 @@ PURE = (
     "dispatch/durations.py",
     "dispatch/effective.py",
     "dispatch/ids.py",
+    "dispatch/instants.py",
     "dispatch/jobdata.py",
     "dispatch/jobrules.py",
     "dispatch/jobs.py",

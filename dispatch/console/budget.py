@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dispatch import configured
 from dispatch.effective import Spending, spending_of
+from dispatch.instants import instant_of
 from dispatch.money.ledger import ScopeCaps, valkey_now
 from dispatch.money.reading import BudgetUse, WindowUse, read_budget
-from dispatch.money.windows import instant_of
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimits

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from dispatch.console.instants import span, stamp
+from dispatch.instants import epoch_ms
 from dispatch.operator_files.problems import Problem, shown
 from dispatch.waits import conditions
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MS = timedelta(milliseconds=1)
 
 
 def authored(afters: Sequence[str], profiles: Sequence[str]) -> tuple[Mapping[str, str], ...] | None:
@@ -66,9 +64,9 @@ def _of_instant(after: datetime | None, longest_ms: int, now: datetime) -> tuple
     """List what is wrong with the instant, and what should be known of it."""
     if after is None:
         return [], []
-    ahead_ms = (after - now) // _MS
+    ahead_ms = epoch_ms(after) - epoch_ms(now)
     if ahead_ms > longest_ms:
-        last = stamp((now - _EPOCH) // _MS + longest_ms)
+        last = stamp(epoch_ms(now) + longest_ms)
         allowed = f"allowed are {span(longest_ms)}, up to {last} (PI_WAIT_AFTER_MAX_MS)"
         return [f"--after is {span(ahead_ms)} away; {allowed}"], []
     if ahead_ms <= 0:

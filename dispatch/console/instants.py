@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+
+from dispatch.instants import instant_of
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-_LAST_MS = datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000
+_LAST_MS = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000)
 
 
 def span(milliseconds: int) -> str:
@@ -28,5 +30,5 @@ def ahead(instant_ms: int, now_ms: int) -> str:
 
 def stamp(instant_ms: int) -> str:
     """Write an instant to the second, in UTC."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=min(instant_ms, _LAST_MS))
+    moment = instant_of(min(instant_ms, _LAST_MS))
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

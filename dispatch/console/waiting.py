@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dispatch.money.windows import LEDGER_REFUSED, Window, epoch_ms, instant_of, window_end
+from dispatch.instants import epoch_ms, instant_of
+from dispatch.money.windows import LEDGER_REFUSED, Window, window_end
 from dispatch.queue.entries import Entry
 from dispatch.queue.timings import Timings
 from dispatch.queue.waiters import WaitReason

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import redis
 
+from dispatch.instants import instant_of
 from dispatch.money.windows import (
     COUNTER_TTL,
     GLOBAL_PREFIX,
@@ -22,7 +23,6 @@ from dispatch.money.windows import (
     counter_key,
     grant_key,
     hold_above,
-    instant_of,
     scope_prefix,
 )
 from runs.outcome import Reason

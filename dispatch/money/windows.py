@@ -128,16 +128,6 @@ def tokens_are_spent(recorded: int | None, *, cap: int | None) -> bool:
     return cap is not None and (recorded or 0) >= cap
 
 
-def instant_of(epoch_ms: int) -> datetime:
-    """Read milliseconds since 1970 as an instant, without the rounding of a float."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
-
-
-def epoch_ms(instant: datetime) -> int:
-    """Write an instant as milliseconds since 1970, the other way round."""
-    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
 def _utc(now: datetime) -> datetime:
     if now.tzinfo is None:
         raise ValueError("a window needs an instant with a time zone")

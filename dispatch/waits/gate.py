@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from dispatch.instants import epoch_ms
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Pass
 from dispatch.waits import timing
@@ -21,7 +22,7 @@ from dispatch.waits.conditions import read
 from dispatch.waits.holds import Holds
 from dispatch.waits.polling import Check, Polling
 from dispatch.waits.slots import CheckSlots, check_limit
-from dispatch.waits.visit import EPOCH, MS, Objection, Visit, WaitBounds, WaitingJob
+from dispatch.waits.visit import Objection, Visit, WaitBounds, WaitingJob
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
 from runs.outcome import Reason, Refusal
@@ -76,7 +77,7 @@ class WaitGate:
         conditions = read(job.conditions)
         if conditions is None:
             return Pass()
-        began, began_ms = time.monotonic(), (now - EPOCH) // MS
+        began, began_ms = time.monotonic(), epoch_ms(now)
         visit = Visit(
             job=job,
             conditions=conditions,
@@ -110,12 +111,12 @@ class WaitGate:
         after = visit.conditions.after
         if after is None:
             return None
-        delay_ms = (after - visit.now) // MS
+        delay_ms = epoch_ms(after) - epoch_ms(visit.now)
         if delay_ms > self._bounds.after_max_ms:
             return Refusal(Reason.WAIT_AFTER_BEYOND_MAX, said={"delayMs": delay_ms})
         if delay_ms <= timing.NEAR_ENOUGH_MS:
             return None
-        now_ms, until_ms = visit.now_ms(), (after - EPOCH) // MS
+        now_ms, until_ms = visit.now_ms(), epoch_ms(after)
         objection = self._claims.claim(visit, now_ms, until_ms)
         if objection is not None:
             return objection

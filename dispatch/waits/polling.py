@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from dispatch.instants import epoch_ms
 from dispatch.waits import timing
 from dispatch.waits.check import CheckResult, Verdict, is_usable_argument
 from dispatch.waits.claims import Claims
@@ -16,7 +17,7 @@ from dispatch.waits.cleared import Cleared
 from dispatch.waits.holds import Hold, Holds
 from dispatch.waits.slots import CheckSlots
 from dispatch.waits.timing import Bound
-from dispatch.waits.visit import EPOCH, MS, Objection, Visit, WaitBounds, sleep
+from dispatch.waits.visit import Objection, Visit, WaitBounds, sleep
 from pidispatch_site import log
 from runs.outcome import Reason, Refusal
 
@@ -194,7 +195,7 @@ def _held_ms(visit: Visit, hold: Hold, now_ms: int) -> int | None:
     held_ms, after = hold.held_ms(now_ms), visit.conditions.after
     if held_ms is None or after is None:
         return held_ms
-    return min(held_ms, max(0, now_ms - (after - EPOCH) // MS))
+    return min(held_ms, max(0, now_ms - epoch_ms(after)))
 
 
 def _expired(bound: Bound, hold: Hold, held_ms: int | None, *, profile: str | None = None) -> Refusal:

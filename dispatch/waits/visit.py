@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
+from dispatch.instants import instant_of
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer
 from dispatch.waits.conditions import Conditions
 from dispatch.waits.holds import Waiter
 from runs.outcome import Refusal
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MS = timedelta(milliseconds=1)
 
 Objection = Defer | Refusal
 
@@ -66,5 +64,5 @@ class Visit:
 
 def sleep(now_ms: int, delay_ms: int, **said: object) -> Defer:
     """Send it back to sleep; `said` is what the log tells of it, if no event has told it already."""
-    until = EPOCH + (now_ms + delay_ms) * MS
+    until = instant_of(now_ms + delay_ms)
     return Defer(until=until, reason=WaitReason.WAIT, said=said, is_told=not said)

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 from dispatch.gates.pause import PAUSE_WINDOW
 from dispatch.gates.settings import SETTINGS
+from dispatch.instants import instant_of
 from dispatch.money.ledger import Granted, NotHeld, Stale
-from dispatch.money.windows import instant_of
 from dispatch.rungs import Defer, Pass, climb
 from dispatch.worker.caps import held_up
 from dispatch.worker.context import Context

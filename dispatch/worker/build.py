@@ -29,12 +29,13 @@ from dispatch.queue.waiters import Waiters
 from dispatch.waits.gate import WaitGate
 from dispatch.waits.holds import Holds
 from dispatch.worker.announcement import announce
+from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.host import Host, JobPlaces, Runs, Work
 from dispatch.worker.live import LiveAttempts
 from dispatch.worker.lost import record_of_lost
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping
-from dispatch.worker.rules import OperatorFiles, Rules
+from dispatch.worker.rules import Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.waking import Waking

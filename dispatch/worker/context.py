@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from dispatch.effective import EffectiveJob, Spending, resolve, spending_of
+from dispatch.instants import instant_of
 from dispatch.jobs import JobData
-from dispatch.money.windows import instant_of
 from dispatch.operator_files.overlay import Overlay
 from dispatch.operator_files.scoped_limits import ScopedLimit
 from dispatch.queue.popper import Claimed

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from dispatch.instants import instant_or_none
 from dispatch.jobs import JobData, encode
 from dispatch.money.ledger import Ledger
 from dispatch.queue.sweep import Lost
-from dispatch.worker.instants import instant
 from runs.recording import Timing, abandoned, facts_of
 
 
@@ -22,11 +22,11 @@ def record_of_lost(
     facts = facts_of(
         lost.job_id,
         encode(lost.job)["data"] if isinstance(lost.job, JobData) else {},
-        queued_at=instant(lost.first_queued_ms),
+        queued_at=instant_or_none(lost.first_queued_ms),
         scope_hash=lost.scope,
     )
     timing = Timing(
-        attempt=lost.attempt, host=lost.host, started_at=instant(lost.started_ms), ended_at=utc_now()
+        attempt=lost.attempt, host=lost.host, started_at=instant_or_none(lost.started_ms), ended_at=utc_now()
     )
     reserved = ledger.is_reserved(lost.job_id, lost.attempt, first_queued_ms=lost.first_queued_ms)
     return abandoned(facts, timing, lost.cause, budget_reserved=reserved, earlier=lost.attempt_log).to_bytes()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError, ResponseError
 
+from dispatch.instants import epoch_ms, instant_of
 from dispatch.money.ledger import (
     Blocked,
     Granted,
@@ -18,7 +19,7 @@ from dispatch.money.ledger import (
     Stale,
     valkey_now,
 )
-from dispatch.money.windows import epoch_ms, instant_of, tokens_are_spent
+from dispatch.money.windows import tokens_are_spent
 from dispatch.queue import keys
 from dispatch.queue.popper import Claimed
 from dispatch.worker.context import Context

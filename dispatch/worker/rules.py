@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
 from dispatch.effective import Spending, spending_of
 from dispatch.money.windows import Caps
-from dispatch.operator_files import overlay_file, strict_json
 from dispatch.operator_files.live import LiveFile
-from dispatch.operator_files.overlay import EMPTY, KEYS, Overlay
-from dispatch.operator_files.overlay import parse as parse_overlay
-from dispatch.operator_files.pause_windows import EVERY_SCOPE, PauseWindow
-from dispatch.operator_files.pause_windows import KEYS as WINDOW_KEYS
-from dispatch.operator_files.pause_windows import parse as parse_windows
-from dispatch.operator_files.problems import OperatorFileError
-from dispatch.operator_files.scoped_limits import KEYS as LIMIT_KEYS
-from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimit, ScopedLimits
-from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.operator_files.overlay import EMPTY, Overlay
+from dispatch.operator_files.pause_windows import PauseWindow
+from dispatch.operator_files.scoped_limits import NO_LIMITS, ScopedLimits
 from dispatch.queue.waiters import WaitReason
+from dispatch.worker.followed import OperatorFiles, tell_unknown, tell_unreached
 from dispatch.worker.slots import Slots
 from dispatch.worker.waking import Waking
-from pidispatch_site import log
-from pidispatch_site.conf import Config
-from pidispatch_site.errors import ConfigurationError
-
-T = TypeVar("T")
 
 _LOOKS_FOR_A_MISSING_FILE = 20
 _LOOK_AGAIN_SECONDS = 0.1
 
 # Whoever slept through an edit that was made while no worker lived is looked at once.
 _AT_BOOT = frozenset({WaitReason.PAUSE_WINDOW, WaitReason.CAP})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorFiles:
-    """The files of this host's operator; None where the configuration names none."""
-
-    windows: LiveFile[tuple[PauseWindow, ...]] | None = None
-    limits: LiveFile[ScopedLimits] | None = None
-    overlay: LiveFile[Overlay] | None = None
-    read_overlay: Callable[[], Overlay] = lambda: EMPTY
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,10 +123,10 @@ class Rules:
     def _poll(self) -> set[WaitReason]:
         files, changed = self.files, set[WaitReason]()
         if files.windows and files.windows.poll():
-            _tell_unreached("windows", files.windows.current)
+            tell_unreached("windows", files.windows.current)
             changed.add(WaitReason.PAUSE_WINDOW)
         if files.limits and files.limits.poll():
-            _tell_unreached("limits", files.limits.current.rows)
+            tell_unreached("limits", files.limits.current.rows)
             changed.add(WaitReason.CAP)
         if files.overlay and self._poll_overlay(files.overlay):
             changed.add(WaitReason.CAP)
@@ -164,7 +139,7 @@ class Rules:
         before = overlay.current
         if not overlay.poll():
             return False
-        _tell_unknown(overlay.current)
+        tell_unknown(overlay.current)
         self.apply_concurrency(overlay.current)
         return _bounds(before) != _bounds(overlay.current)
 
@@ -173,92 +148,5 @@ class Rules:
             self.version += 1
 
 
-def load_operator_files(config: Config) -> OperatorFiles:
-    """Read the files that the configuration names; one ConfigurationError with every problem of them all.
-
-    Settings that do not load are no reason not to start: they are read for each job, which is refused.
-    """
-    windows = limits = None
-    problems: list[str] = []
-    if path := config.pause_windows_file:
-        windows = LiveFile(
-            path,
-            _telling(partial(parse_windows, name=str(path)), "windows", WINDOW_KEYS),
-            label="pause_windows",
-            count=len,
-        )
-        problems += _problems(windows.load)
-    if path := config.scoped_limits_file:
-        limits = LiveFile(
-            path,
-            _telling(partial(parse_limits, name=str(path)), "limits", LIMIT_KEYS),
-            label="scoped_limits",
-            count=len,
-        )
-        problems += _problems(limits.load)
-    if problems:
-        raise ConfigurationError(*problems)
-    _tell_unreached("windows", windows.current if windows else ())
-    _tell_unreached("limits", limits.current.rows if limits else ())
-    path = config.settings_file
-    overlay = LiveFile(
-        path,
-        partial(parse_overlay, name=str(path)),
-        label="settings",
-        count=_count_set,
-        missing=EMPTY,
-    )
-    try:
-        overlay.load()
-    except OperatorFileError as error:
-        log.event("settings_reload_invalid", reason=", ".join(error.places))
-    _tell_unknown(overlay.current)
-    return OperatorFiles(
-        windows=windows, limits=limits, overlay=overlay, read_overlay=partial(overlay_file.read, path)
-    )
-
-
 def _bounds(overlay: Overlay) -> Spending:
     return spending_of(Spending(caps=Caps()), overlay)
-
-
-def _count_set(overlay: Overlay) -> int:
-    return sum(getattr(overlay, key.field) is not None for key in KEYS)
-
-
-def _tell_unknown(overlay: Overlay) -> None:
-    for key in overlay.unknown:
-        log.event("settings_overlay_unknown_key", key=key)
-
-
-def _telling(parse: Callable[[bytes], T], part: str, known: Collection[str]) -> Callable[[bytes], T]:
-    """Say of what loads which keys of its rows mean nothing: a limit that is misspelled limits nothing."""
-
-    def parsed(content: bytes) -> T:
-        value = parse(content)
-        for place in strict_json.unknown_keys(content, part=part, known=known):
-            log.event("rule_key_unknown", place=place)
-        return value
-
-    return parsed
-
-
-def _tell_unreached(part: str, rows: Sequence[PauseWindow | ScopedLimit]) -> None:
-    """Say which rows match no job of this host: jobs name a folder by its real path, a repository in full."""
-    for index, row in enumerate(rows):
-        if not _is_reachable(row.scope):
-            log.event("scope_matches_no_job", place=f"{part}[{index}]")
-
-
-def _is_reachable(scope: str) -> bool:
-    if scope.startswith("/"):
-        return os.path.realpath(scope) == scope and Path(scope).is_dir()
-    return scope == EVERY_SCOPE or ("/" in scope and "://" not in scope and not scope.startswith("~"))
-
-
-def _problems(load: Callable[[], object]) -> tuple[str, ...]:
-    try:
-        load()
-    except OperatorFileError as error:
-        return error.problems
-    return ()

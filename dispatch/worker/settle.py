@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from dispatch.instants import instant_or_none
 from dispatch.jobs import JobData, encode
 from dispatch.queue.popper import Claimed
 from dispatch.queue.transitions import Step
@@ -14,7 +15,6 @@ from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer
 from dispatch.waits.target import waiting_job
 from dispatch.worker.host import Host
-from dispatch.worker.instants import instant
 from dispatch.worker.patience import patiently
 from dispatch.worker.payment import refund_left
 from pidispatch_site import log
@@ -210,7 +210,7 @@ class Settlement:
             data,
             provider=known.provider,
             model=known.model,
-            queued_at=instant(self._claimed.first_queued_ms),
+            queued_at=instant_or_none(self._claimed.first_queued_ms),
             scope_hash=known.scope_hash,
         )
 

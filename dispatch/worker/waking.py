@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dispatch.instants import epoch_ms
 from dispatch.jobs import JobData
-from dispatch.money.windows import epoch_ms
 from dispatch.operator_files.pause_windows import PauseWindow, paused_until
 from dispatch.queue.sleepers import Sleeper
 from dispatch.queue.waiters import WaitReason

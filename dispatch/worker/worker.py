@@ -12,8 +12,8 @@ from datetime import datetime
 import redis
 
 from dispatch.ids import natural_id
+from dispatch.instants import instant_of
 from dispatch.money.ledger import valkey_now
-from dispatch.money.windows import instant_of
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
 from dispatch.queue.sweep import Sweeper, Swept

@@ -39,8 +39,8 @@ from dispatch.rungs import Defer, Pass, climb
 from dispatch.waits import conditions
 from dispatch.worker.admission import admit
 from dispatch.worker.context import begin_context
+from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.host import Host
-from dispatch.worker.rules import OperatorFiles
 from runs.abort import Abort
 from runs.outcome import Refusal
 from tests.bench.report import report

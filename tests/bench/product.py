@@ -96,7 +96,7 @@ def main() -> None:
 
     from dispatch.queue.owner import Owner
     from dispatch.worker.build import Edges, build
-    from dispatch.worker.rules import OperatorFiles
+    from dispatch.worker.followed import OperatorFiles
     from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
     from pidispatch_site import log, schema
     from runs.backends import make_backend

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from dispatch.console.budget import CapsInForce, as_data, read
 from dispatch.console.budget_table import ASCII, BLOCKS, bar, ink_for, table
 from dispatch.effective import Spending
+from dispatch.instants import instant_of
 from dispatch.money.ledger import valkey_now
 from dispatch.money.reading import Standing, WindowUse
 from dispatch.money.windows import (
     Caps,
     Window,
     counter_key,
-    instant_of,
     scope_prefix,
     token_counter_key,
     window_end,

@@ -30,10 +30,10 @@ from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Judging, Rung
 from dispatch.waits.gate import WaitBounds
 from dispatch.worker import attempt as attempt_module
+from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
 from dispatch.worker.loop import PopLoop
-from dispatch.worker.rules import OperatorFiles
 from pidispatch_site.variables import CapAction
 from runs.outcome import InfraFault, Reason, Refusal
 from runs.result import RunResult

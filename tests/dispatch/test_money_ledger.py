@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 
+from dispatch.instants import instant_of
 from dispatch.money.ledger import (
     Blocked,
     Granted,
@@ -23,7 +24,7 @@ from dispatch.money.ledger import (
     Stale,
     valkey_now,
 )
-from dispatch.money.windows import COUNTER_TTL, GRANT_TTL, Caps, Window, counter_key, instant_of
+from dispatch.money.windows import COUNTER_TTL, GRANT_TTL, Caps, Window, counter_key
 from pidispatch_site import clients
 from pidispatch_site.clients import VALKEY_FAULTS
 from runs.outcome import Reason

@@ -9,6 +9,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dispatch.instants import instant_of
 from dispatch.money.ledger import Blocked, Granted, Ledger, NotHeld, ReserveRequest, ScopeCaps
 from dispatch.money.tokens import TokenCounter
 from dispatch.money.windows import (
@@ -17,7 +18,6 @@ from dispatch.money.windows import (
     counter_key,
     grant_key,
     hold_above,
-    instant_of,
     scope_prefix,
     state_of,
     token_counter_key,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dispatch.instants import instant_of
 from dispatch.money.windows import (
     COUNTER_TTL,
     Caps,
@@ -17,7 +18,6 @@ from dispatch.money.windows import (
     counter_key,
     grant_key,
     hold_above,
-    instant_of,
     scope_prefix,
     state_of,
     token_counter_key,

@@ -12,8 +12,9 @@ import pytest
 
 from dispatch.gates.scope import SCOPE
 from dispatch.ids import Kind
+from dispatch.instants import instant_of
 from dispatch.money.ledger import Granted, valkey_now
-from dispatch.money.windows import Window, counter_key, instant_of, token_counter_key
+from dispatch.money.windows import Window, counter_key, token_counter_key
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import EMPTY
@@ -28,8 +29,8 @@ from dispatch.waits.check import CheckResult, Verdict
 from dispatch.worker.admission import admit
 from dispatch.worker.attempt import attempt
 from dispatch.worker.context import begin_context
+from dispatch.worker.followed import OperatorFiles, load_operator_files
 from dispatch.worker.payment import reserve
-from dispatch.worker.rules import OperatorFiles, load_operator_files
 from dispatch.worker.waking import Waking
 from pidispatch_site import conf
 from pidispatch_site.variables import CapAction

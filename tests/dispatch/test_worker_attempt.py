@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import redis
 
+from dispatch.instants import instant_of
 from dispatch.jobs import local_job
 from dispatch.money.ledger import valkey_now
-from dispatch.money.windows import instant_of
 from dispatch.queue import containers, keys
 from dispatch.queue.producer import CRON
 from dispatch.worker.attempt import attempt

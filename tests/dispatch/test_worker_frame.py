@@ -19,7 +19,7 @@ from dispatch.queue.owner import Owner
 from dispatch.queue.producer import Producer
 from dispatch.queue.timings import Timings
 from dispatch.worker.build import Edges, build
-from dispatch.worker.rules import OperatorFiles
+from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.worker import Worker
 from hosts.names import SHARED_QUEUE

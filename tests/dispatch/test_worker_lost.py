@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from dispatch.instants import instant_or_none
 from dispatch.queue.sweep import Sweeper
 from dispatch.worker.attempt import attempt
-from dispatch.worker.instants import instant
 from dispatch.worker.lost import record_of_lost
 from runs.result import RunResult
 from tests.dispatch import queuekit
@@ -130,7 +130,7 @@ def test_no_hash_keeps_the_sweep_from_its_work(valkey, fields, begun):
 
 @pytest.mark.parametrize("epoch_ms", [None, 0, 10**16, -(10**18), 10**30])
 def test_what_no_calendar_has_is_no_instant(epoch_ms):
-    assert instant(epoch_ms) is None
+    assert instant_or_none(epoch_ms) is None
 
 
 def test_a_record_of_a_lost_job_names_the_host_that_had_it(valkey):

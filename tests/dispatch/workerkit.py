@@ -29,8 +29,9 @@ from dispatch.queue.waiters import Waiters
 from dispatch.waits.gate import WaitBounds, WaitGate
 from dispatch.waits.holds import Holds
 from dispatch.worker.attempt import attempt
+from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.host import Host, JobPlaces, Work
-from dispatch.worker.rules import OperatorFiles, Rules
+from dispatch.worker.rules import Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from runs.abort import Abort, AbortReason

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from dispatch.instants import instant_of
 from dispatch.money.ledger import valkey_now
-from dispatch.money.windows import GLOBAL_PREFIX, Window, counter_key, instant_of, scope_prefix
+from dispatch.money.windows import GLOBAL_PREFIX, Window, counter_key, scope_prefix
 from runs.workspace.scope import canonical_folder, hash16
 from tests.harness.fleet import Fleet
 from tests.harness.gate import Gate

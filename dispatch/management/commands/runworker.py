@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand
 from dispatch.console.arguments import HIDDEN
 from dispatch.queue.owner import Owner
 from dispatch.worker.build import Edges, build
-from dispatch.worker.rules import load_operator_files
+from dispatch.worker.followed import load_operator_files
 from dispatch.worker.worker import Worker
 from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
 from pidispatch_site import clients, conf, log, schema
