@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 QUEUES_KNOWN = "queues:known"
+# Every host that ever beat: host-id to its name and last beat; outlives the rows of the registry.
+HOSTS_KNOWN = "known:hosts"
+HOSTS_LIVE = "host:live"
 # The literal star: the whole fleet, queues that are born later included.
 FLEET = "*"
 
@@ -25,6 +28,21 @@ def stop_request(host: str) -> str:
 def stop_answer(host: str) -> str:
     """Name that worker's answer."""
     return f"stop:ack:{host}"
+
+
+def host_row(name: str) -> str:
+    """Name the registry's row of the worker of this name; expires 90 s after its last beat."""
+    return f"host:h:{name}"
+
+
+def cancel_request(job_id: str) -> str:
+    """Name the request to whoever runs the job of this natural id to stop it; lives 60 s."""
+    return f"cancel:req:{job_id}"
+
+
+def cancel_answer(job_id: str) -> str:
+    """Name the answer to it, the worker's name; lives 5 min."""
+    return f"cancel:ack:{job_id}"
 
 
 def pending_records(host_id: str) -> str:
