@@ -5,7 +5,7 @@ The types are in `dispatch.jobdata`, the wire in `dispatch.payload`; both are re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NoReturn, TypedDict, Unpack
 
 from dispatch.ids import Kind
@@ -65,7 +65,6 @@ MAX_TASK_BYTES = 256 * 1024
 # What a job may ask for that is not built yet, by the field's name on the wire. The issue that builds it
 # removes the row.
 _NOT_AVAILABLE: tuple[tuple[str, Callable[[JobData], bool]], ...] = (
-    ("kind", lambda job: job.kind.is_forge),
     ("github", lambda job: job.github is True),
     ("packages", lambda job: job.packages is True),
     ("skillsDir", lambda job: job.skills_dir is not None),
@@ -88,8 +87,13 @@ def run(job: object = None) -> NoReturn:
     )
 
 
-def unavailable_field(job: JobData) -> str | None:
-    """Name the first field by which a job asks for a part that is not built yet; None when there is none."""
+def unavailable_field(job: JobData, *, kinds: Collection[Kind]) -> str | None:
+    """Name the first field by which a job asks for a part that is not built yet; None when there is none.
+
+    `kinds` are those that the worker can prepare a workspace for.
+    """
+    if job.kind not in kinds:
+        return "kind"
     return next((name for name, asks in _NOT_AVAILABLE if asks(job)), None)
 
 

@@ -94,7 +94,7 @@ class KnownHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roster:
-    """The fleet at `now_ms`: rows sorted by name, what could not be read, and every host known from before."""
+    """The fleet at `now_ms`: rows sorted by name, what could not be read, every host known from before."""
 
     now_ms: int
     hosts: tuple[HostRow, ...] = ()

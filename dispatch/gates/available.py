@@ -16,5 +16,7 @@ def _judge(field: str | None, now: datetime) -> Pass | Refusal:
 
 
 AVAILABLE: Judging[Context] = Judging(
-    name="available", read=lambda context: unavailable_field(context.job), judge=_judge
+    name="available",
+    read=lambda context: unavailable_field(context.job, kinds=context.host.work.kinds),
+    judge=_judge,
 )

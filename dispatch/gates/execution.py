@@ -6,8 +6,6 @@ from dispatch.rungs import Held, Pass, Taking
 from dispatch.worker.context import Context
 from runs.outcome import InfraFault, Reason, Refusal
 from runs.preflight import Needs, check_image, judge_image
-from runs.workspace.event import Source
-from runs.workspace.local import LocalJob
 
 
 def _engine(context: Context) -> Pass:
@@ -53,15 +51,7 @@ def _needs(context: Context, *, any_uid: bool | None) -> Needs:
 
 def _workspace(context: Context) -> Held | Refusal:
     job, work = context.job, context.host.work
-    prepared = work.prepare(
-        LocalJob(
-            folder=job.folder or "",
-            task=job.task,
-            flow=job.flow,
-            command=job.command,
-            source=Source.CHAIN if job.parent_job_id else Source.MANUAL,
-        )
-    )
+    prepared = work.prepare(job)
     if isinstance(prepared, Refusal):
         return prepared
     context.prepared = prepared

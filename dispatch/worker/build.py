@@ -14,6 +14,7 @@ from django.db import DatabaseError, connections
 
 from dispatch import configured
 from dispatch.gates.scopes import ScopeSlots
+from dispatch.jobs import JobData, Kind
 from dispatch.money.ledger import Ledger
 from dispatch.money.tokens import TokenCounter
 from dispatch.queue.delays import Delays, no_delay
@@ -40,6 +41,7 @@ from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.waking import Waking
 from dispatch.worker.worker import Bells, Parts, Worker
+from dispatch.worker.workspaces import prepare_local
 from hosts.names import SHARED_QUEUE
 from pidispatch_site import clients, log
 from pidispatch_site.conf import Config
@@ -62,11 +64,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """What tests and benchmarks replace: the backend, the way to run and to prepare, clocks, delay points."""
+    """What tests and benchmarks replace: the backend, the way to run and to prepare, clocks, delay points.
+
+    `prepare` of one's own may take other `kinds` of jobs than local ones.
+    """
 
     backend: Backend
     runs: Runs | None = None
-    prepare: Callable[[local.LocalJob], local.Prepared | Refusal] | None = None
+    prepare: Callable[[JobData], local.Prepared | Refusal] | None = None
+    kinds: frozenset[Kind] = frozenset({Kind.LOCAL})
     account: Account
     timings: WorkerTimings = field(default_factory=WorkerTimings)
     delays: Delays = no_delay
@@ -166,7 +172,7 @@ def _places(config: Config, files: RecordFiles) -> JobPlaces:
 
 def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
     watching = {labels.HOST: owner.host_id, labels.BOOT: owner.boot}
-    prepare = edges.prepare or partial(
+    in_place = partial(
         local.prepare, jobs_dir=config.jobs_dir, boot=owner.boot, account=edges.account, git=Git()
     )
     return Work(
@@ -179,7 +185,8 @@ def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
             global_pi_dir=config.global_pi_dir,
             forward_env=config.forward_env,
         ),
-        prepare=prepare,
+        prepare=edges.prepare or partial(prepare_local, prepare=in_place),
+        kinds=edges.kinds,
         cleanup=local.cleanup,
         engine_is_clean=reaping.is_clean,
         runs=edges.runs or Runner(edges.backend, Watcher(edges.backend, labels=watching)),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dispatch.effective import JobDefaults, Spending
 from dispatch.gates.scopes import ScopeSlots
+from dispatch.jobs import JobData, Kind
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.transitions import Transitions
@@ -25,7 +26,7 @@ from runs.outcome import Refusal
 from runs.preflight import Images
 from runs.provider import Credentials
 from runs.result import RunResult
-from runs.workspace.local import LocalJob, Prepared
+from runs.workspace.local import Prepared
 
 if TYPE_CHECKING:
     import redis
@@ -65,16 +66,17 @@ class JobPlaces:
 class Work:
     """The edges to execution, each one call: what the ladder asks of `runs` and what runs the container.
 
-    `engine_is_clean` answers whether this boot has listed the engine's containers and removed what older
-    boots left; it tries again when it has not.
+    `kinds` are those of jobs that `prepare` can make a workspace for. `engine_is_clean` answers whether this
+    boot has listed the engine's containers and removed what older boots left; it tries again when it has not.
     """
 
     images: Images
     credentials_of: Callable[[str], Credentials | Refusal]
-    prepare: Callable[[LocalJob], Prepared | Refusal]
+    prepare: Callable[[JobData], Prepared | Refusal]
     cleanup: Callable[[Prepared], None]
     engine_is_clean: Callable[[], bool]
     runs: Runs
+    kinds: frozenset[Kind] = frozenset({Kind.LOCAL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from dispatch.money.ledger import valkey_now
 from dispatch.queue import containers, keys
 from dispatch.queue.producer import CRON
 from dispatch.worker.attempt import attempt
+from dispatch.worker.workspaces import prepare_local
 from pidispatch_site.errors import ConfigurationError
 from runs import provider
 from runs.abort import AbortReason
@@ -706,13 +707,14 @@ def test_what_a_real_preparation_says_is_logged_by_a_token_and_never_by_a_name(
     if says != "owner-unmappable" and current().is_root:
         repo.give_to(ORDINARY.uid, ORDINARY.gid)
     bench = Bench(valkey)
-    prepare = partial(
+    in_place = partial(
         local.prepare,
         jobs_dir=tmp_path / "canary-jobs",
         boot=bench.host.owner.boot,
         account=current(),
         git=Git(),
     )
+    prepare = partial(prepare_local, prepare=in_place)
     object.__setattr__(bench.host, "work", replace(bench.host.work, prepare=prepare))
 
     bench.attempt("local-1", local_job(str(folder), task="canary"))
