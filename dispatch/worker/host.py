@@ -31,6 +31,7 @@ from runs.workspace.local import Prepared
 if TYPE_CHECKING:
     import redis
 
+    from dispatch.leases.leases import Leases
     from dispatch.money.ledger import Ledger
     from dispatch.money.tokens import TokenCounter
     from dispatch.queue.waiters import Waiters
@@ -85,8 +86,8 @@ class Host:
 
     `defaults` and `spending` are the configuration's, before the overlay; `cap_action` says what becomes of a
     job that a cap holds up. `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting
-    for Valkey. `record_pushed` and `job_woken` ring for the threads that write records and promote;
-    `valkey_faulted` hears of each fault.
+    for Valkey. `leases` is None where there is no fleet. `record_pushed` and `job_woken` ring for the threads
+    that write records and promote; `valkey_faulted` hears of each fault.
     """
 
     owner: Owner
@@ -105,6 +106,7 @@ class Host:
     waits: WaitGate
     slots: Slots
     rules: Rules
+    leases: Leases | None = None
     scopes: ScopeSlots = field(default_factory=ScopeSlots)
     live: LiveAttempts = field(default_factory=LiveAttempts)
     stopping: threading.Event = field(default_factory=threading.Event)
