@@ -1,0 +1,140 @@
+"""Reading what peers wrote into the registry: nothing of it is believed unchecked (Q 7.1, contracts 8).
+
+What is missing or blank is unknown, fields of later versions are ignored. What stands there and cannot be
+right makes the whole row unreadable: a person is to see it, and nothing is to be decided by the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hosts import capabilities
+from hosts.names import in_alphabet
+from hosts.rows import HostRow, KnownHost, UnreadableRow
+
+# Longer than anything that a host says of itself.
+LONGEST_VALUE = 4096
+_SHOWN_CHARACTERS = 80
+_HOST_ID = re.compile(r"[0-9a-f]{16}")
+_BOOT = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
+_INSTANT = re.compile(r"[0-9]{1,15}")
+_END_OF_TIME_MS = 10**15
+_COUNT = re.compile(r"[0-9]{1,9}")
+
+
+def read_row(
+    member: bytes, values: Mapping[str, bytes], *, now_ms: int, draining: bool
+) -> HostRow | UnreadableRow:
+    """Read the row that the list of live hosts names `member`: its fields by their names in Valkey.
+
+    `now_ms` is Valkey's; a beat from the future is 0 ms old.
+    """
+    name = member.decode("ascii", "replace")
+    if not in_alphabet(name):
+        return unreadable(member, "is no worker name")
+    if values.get("name", member) not in (member, b""):
+        return unreadable(member, "calls itself by another name")
+    found: dict[str, Any] = {}
+    for field, (attribute, expected, read) in _FIELDS.items():
+        raw = values.get(field)
+        if not raw:
+            continue
+        if len(raw) > LONGEST_VALUE:
+            return unreadable(member, f"{field} is longer than {LONGEST_VALUE} bytes")
+        try:
+            found[attribute] = read(raw.decode())
+        except ValueError:
+            return unreadable(member, f"{field} is not {expected}")
+    beat_at_ms = found.get("beat_at_ms")
+    stale_ms = None if beat_at_ms is None else max(0, now_ms - beat_at_ms)
+    return HostRow(name=name, stale_ms=stale_ms, draining=draining, **found)
+
+
+def read_known(member: bytes, entry: bytes) -> KnownHost | UnreadableRow:
+    """Read an entry of the list of known hosts: a host-id with JSON of its name and last beat (ms)."""
+    try:
+        host_id = _matched(_HOST_ID)(member.decode())
+        said = json.loads(entry)
+        name, beat_at_ms = said["name"], said["beat"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return unreadable(member, "is no known host")
+    if not in_alphabet(name):
+        return unreadable(member, "is known by what is no worker name")
+    if type(beat_at_ms) is not int or not 0 <= beat_at_ms < _END_OF_TIME_MS:
+        return unreadable(member, "is known with what is no instant")
+    return KnownHost(host_id=host_id, name=name, beat_at_ms=beat_at_ms)
+
+
+def unreadable(what: bytes, why: str) -> UnreadableRow:
+    """Name something in the registry that cannot be read; `what` may be anything."""
+    text = what.decode("utf-8", "replace")
+    cut = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    return UnreadableRow(shown=_printable(cut) or '""', why=why)
+
+
+def _printable(text: str) -> str:
+    """Keep a text from steering a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def _matched(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError
+        return text
+
+    return read
+
+
+def _number(pattern: re.Pattern[str]) -> Callable[[str], int]:
+    matched = _matched(pattern)
+    return lambda text: int(matched(text))
+
+
+# Each field's name in Valkey: the attribute of HostRow, what it must be, how it is read.
+_FIELDS: Mapping[str, tuple[str, str, Callable[[str], object]]] = {
+    "hostId": ("host_id", "16 hexadecimal digits", _matched(_HOST_ID)),
+    "boot": ("boot", "the id of a boot", _matched(_BOOT)),
+    **{
+        field: (attribute, "an instant", _number(_INSTANT))
+        for field, attribute in {
+            "beatAt": "beat_at_ms",
+            "startedAt": "started_at_ms",
+            "clockAt": "clock_at_ms",
+        }.items()
+    },
+    **{
+        field: (attribute, "a count", _number(_COUNT))
+        for field, attribute in {
+            "pid": "pid",
+            "concurrency": "concurrency",
+            "slotsUsed": "slots_used",
+            "cronCount": "cron_count",
+        }.items()
+    },
+    **{
+        field: (attribute, "text", _printable)
+        for field, attribute in {
+            "version": "version",
+            "image": "image",
+            "imageDigest": "image_digest",
+            "piVersion": "pi_version",
+            "tz": "tz",
+            "blind": "blind",
+            "fpCron": "fp_cron",
+            "fpPause": "fp_pause",
+            "fpLimits": "fp_limits",
+            "fpSettings": "fp_settings",
+            "fpTriggers": "fp_triggers",
+        }.items()
+    },
+    "routes": ("routes", "text", lambda text: text == "true"),
+    "caps": ("caps", "text", capabilities.parse),
+}
+# What a reader asks Valkey for. Whether a host drains is asked of the switch, which is newer than the row.
+FIELDS: tuple[str, ...] = ("name", *_FIELDS)
