@@ -23,9 +23,10 @@ from hosts import keys
 
 _LUA = Path(__file__).parent / "lua"
 HOLDS = (_LUA / "holds.lua").read_text()
-_PAUSE, _RESUME_ALL, _READ = (
-    HOLDS + (_LUA / f"{name}.lua").read_text() for name in ("pause", "resume_all", "read")
-)
+# The beginning of scripts that turn a switch on: `set_switch`, with `HOLDS` before it.
+SETS = HOLDS + (_LUA / "set_switch.lua").read_text()
+_PAUSE = SETS + (_LUA / "pause.lua").read_text()
+_RESUME_ALL, _READ = (HOLDS + (_LUA / f"{name}.lua").read_text() for name in ("resume_all", "read"))
 
 # What an operator writes about a pause is shown in lists and kept without a time limit.
 LONGEST_TEXT = 500
@@ -84,10 +85,39 @@ def pause(
     """
     if not scopes:
         raise ValueError("a pause without a queue")
-    named = [keys.QUEUES_KNOWN, *(keys.pause(scope) for scope in scopes)]
+    known = {keys.pause(scope): "" if scope == keys.FLEET else scope for scope in scopes}
+    return _turn_on(client, known, by=by, reason=reason, lasting=lasting)
+
+
+def drain(
+    client: redis.Redis,
+    host: str,
+    *,
+    by: str,
+    reason: str,
+    lasting: timedelta | None = None,
+) -> PauseFlag:
+    """Keep the worker of this name from taking jobs; what it runs goes on. As durable as a pause."""
+    return _turn_on(client, {keys.drain(host): ""}, by=by, reason=reason, lasting=lasting)
+
+
+def undrain(client: redis.Redis, host: str) -> bool:
+    """End the drain of this worker, and a request to it to stop; tell whether there was a drain. One step."""
+    with client.pipeline(transaction=True) as pipeline:
+        pipeline.delete(keys.drain(host))
+        pipeline.delete(keys.stop_request(host))
+        return bool(pipeline.execute()[0])
+
+
+def _turn_on(
+    client: redis.Redis, known: Mapping[str, str], *, by: str, reason: str, lasting: timedelta | None
+) -> PauseFlag:
+    """Turn switches on by key; the value is the queue that is known from then on, blank for none."""
     by, reason = by[:LONGEST_TEXT], reason[:LONGEST_TEXT]
     length = "" if lasting is None else str(lasting // timedelta(milliseconds=1))
-    since, until = client.register_script(_PAUSE)(keys=named, args=[by, reason, length, *scopes])
+    since, until = client.register_script(_PAUSE)(
+        keys=[keys.QUEUES_KNOWN, *known], args=[by, reason, length, *known.values()]
+    )
     return PauseFlag(by=by, reason=reason, since_ms=int(since), until_ms=_instant(until))
 
 

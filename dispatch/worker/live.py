@@ -52,26 +52,27 @@ class LiveAttempts:
         """Set every abort flag, of the attempts to come too, and say how many there were."""
         with self._lock:
             self._stopping = reason
-        attempts = self._all()
+        attempts = self.attempts()
         for attempt in attempts:
             attempt.abort.set(reason)
         return len(attempts)
 
     def tokens(self, queue: str) -> frozenset[str]:
         """Tokens in hand of one queue, begun or not."""
-        return frozenset(one.claimed.token for one in self._all() if one.claimed.queue == queue)
+        return frozenset(one.claimed.token for one in self.attempts() if one.claimed.queue == queue)
 
     def begun(self) -> tuple[Claimed, ...]:
         """List the jobs that this process has started and not ended."""
-        return tuple(one.claimed for one in self._all() if one.has_begun)
+        return tuple(one.claimed for one in self.attempts() if one.has_begun)
 
     def has_container(self, name: str) -> bool:
         """Whether a live attempt owns the container of this name."""
-        return any(one.container == name for one in self._all())
+        return any(one.container == name for one in self.attempts())
 
-    def _all(self) -> list[LiveAttempt]:
+    def attempts(self) -> tuple[LiveAttempt, ...]:
+        """List them as they are now, begun or not."""
         with self._lock:
-            return list(self._by_token.values())
+            return tuple(self._by_token.values())
 
     def __len__(self) -> int:
         with self._lock:
