@@ -6,11 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from redis.exceptions import ResponseError
-
 from dispatch.jobs import JobData, Malformed, decode
-from dispatch.queue import keys
-from dispatch.queue.chunks import chunks
+from dispatch.queue import hashes, keys
 from dispatch.queue.entries import number, text
 from dispatch.queue.states import State
 
@@ -42,25 +39,8 @@ class Sleepers:
         """
         for queue in queues:
             members = cast("list[bytes]", self._client.zrange(keys.waiters(queue, reason), 0, -1))
-            for raw_ids in chunks(members):
-                yield from self._read(queue, raw_ids)
-
-    def _read(self, queue: str, raw_ids: Sequence[bytes]) -> Iterator[Sleeper]:
-        with self._client.pipeline(transaction=False) as pipeline:
-            for raw_id in raw_ids:
-                pipeline.hmget(keys.job(raw_id), "status", "until", "data")
-            answers = pipeline.execute(raise_on_error=False)
-        for raw_id, answer in zip(raw_ids, answers, strict=True):
-            status, until, data = _values(answer)
-            if status == State.SCHEDULED:
-                yield Sleeper(queue=queue, raw_id=raw_id, job=decode(data or b""), until_ms=number(until))
-
-
-def _values(answer: list[bytes | None] | Exception) -> tuple[str | None, str | None, bytes | None]:
-    if isinstance(answer, ResponseError) and str(answer).startswith("WRONGTYPE"):
-        # What stands there is no job.
-        return None, None, None
-    if isinstance(answer, Exception):
-        raise answer
-    status, until, data = answer
-    return text(status), text(until), data
+            for raw_id, values in hashes.read(self._client, members, ("status", "until", "data")):
+                status, until, data = values
+                if text(status) == State.SCHEDULED:
+                    job = decode(data or b"")
+                    yield Sleeper(queue=queue, raw_id=raw_id, job=job, until_ms=number(text(until)))

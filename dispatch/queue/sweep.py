@@ -118,7 +118,8 @@ class Sweeper:
         """
         put_back: list[str] = []
         failed: list[Lost] = []
-        unheld: dict[_Entry, float] = {}
+        # What stands on a queue that is not looked at now stays unheld since when it was.
+        unheld = {one: since for one, since in self._unheld.items() if one.queue not in queues}
         for queue in queues:
             in_hand, started = self._survey(queue, older_boots=False)
             unheld |= self._find_unheld(queue, in_hand + started)
