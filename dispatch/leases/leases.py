@@ -76,7 +76,7 @@ class Leases:
     def _taken(self, lease: Lease) -> Lease | None:
         if not lease.slots:
             return lease
-        named = [keys.job(rq_id(lease.job_id).encode()), *lease.slots]
+        named: list[str | bytes] = [keys.job(rq_id(lease.job_id).encode()), *lease.slots]
         try:
             is_ours = self._take(
                 keys=named, args=[lease.token, lease.job_id, self._claim(lease), lease.ttl_ms]
@@ -109,7 +109,7 @@ class Leases:
     def has_room(self, prefix: str, slots: int) -> bool:
         """Whether one of the slots of this prefix is free now. Raises redis-py's errors."""
         named = order.keys(prefix, order.order("", slots))
-        return cast("int", self._client.exists(*named)) < len(named)
+        return self._client.exists(*named) < len(named)
 
     def sweep_own(self, scopes: Iterable[tuple[str, int]]) -> int:
         """Free what earlier boots of this worker have claimed of these scopes; say how many slots.

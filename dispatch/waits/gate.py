@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from dispatch.instants import epoch_ms
+from dispatch.leases.leases import Leases
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Pass
 from dispatch.waits import timing
@@ -21,7 +24,7 @@ from dispatch.waits.claims import Claims
 from dispatch.waits.conditions import read
 from dispatch.waits.holds import Holds
 from dispatch.waits.polling import Check, Polling
-from dispatch.waits.slots import CheckSlots, check_limit
+from dispatch.waits.slots import CheckSlots, check_limit, fleet_slot
 from dispatch.waits.visit import Objection, Visit, WaitBounds, WaitingJob
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
@@ -31,40 +34,43 @@ from runs.shape import iso
 __all__ = ["WaitBounds", "WaitGate", "WaitingJob"]
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class WaitGate:
     """Judges the waiting jobs of one worker; safe for threads. `slots` are its check slots.
 
     `profiles` are the declared checks, `environment` what they get, `concurrency` the live number of jobs of
     this host. `is_live` tells whether a job may still be picked up; None: it cannot be told. `random` answers
-    a number from 0 up to, not including, 1.
+    a number from 0 up to, not including, 1. `leases` limit the checks of a whole fleet; None: there is none.
     """
 
-    def __init__(
-        self,
-        *,
-        holds: Holds,
-        profiles: Mapping[str, Path],
-        bounds: WaitBounds,
-        environment: Mapping[str, str],
-        concurrency: Callable[[], int],
-        is_live: Callable[[str], bool | None],
-        random: Callable[[], float],
-        check: Check = run_check,
-    ) -> None:
-        self.slots = CheckSlots(lambda: check_limit(bounds.slots, concurrency()))
-        self._holds = holds
-        self._profiles = profiles
-        self._bounds = bounds
-        self._claims = Claims(holds, is_live)
+    holds: Holds
+    profiles: Mapping[str, Path]
+    bounds: WaitBounds
+    environment: Mapping[str, str] = field(repr=False)
+    concurrency: Callable[[], int]
+    is_live: Callable[[str], bool | None]
+    random: Callable[[], float]
+    check: Check = run_check
+    leases: Leases | None = None
+    slots: CheckSlots = field(init=False)
+    _claims: Claims = field(init=False)
+    _polling: Polling = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = CheckSlots(
+            lambda: check_limit(self.bounds.slots, self.concurrency()),
+            in_fleet=partial(fleet_slot, self.leases, self.bounds),
+        )
+        self._claims = Claims(self.holds, self.is_live)
         self._polling = Polling(
-            holds=holds,
+            holds=self.holds,
             claims=self._claims,
             slots=self.slots,
-            profiles=profiles,
-            bounds=bounds,
-            environment=environment,
-            random=random,
-            check=check,
+            profiles=self.profiles,
+            bounds=self.bounds,
+            environment=self.environment,
+            random=self.random,
+            check=self.check,
         )
 
     def judge(self, job: WaitingJob, *, now: datetime, stop: Callable[[], bool]) -> Pass | Defer | Refusal:
@@ -104,7 +110,7 @@ class WaitGate:
         conditions = visit.conditions
         if conditions.unreadable:
             return Refusal(Reason.WAIT_UNREADABLE, said={"conditions": conditions.unreadable})
-        unknown = [name for name in conditions.profiles if name not in self._profiles]
+        unknown = [name for name in conditions.profiles if name not in self.profiles]
         return Refusal(Reason.WAIT_PROFILE_UNKNOWN, said={"profile": unknown[0]}) if unknown else None
 
     def _too_early(self, visit: Visit) -> Objection | None:
@@ -112,7 +118,7 @@ class WaitGate:
         if after is None:
             return None
         delay_ms = epoch_ms(after) - epoch_ms(visit.now)
-        if delay_ms > self._bounds.after_max_ms:
+        if delay_ms > self.bounds.after_max_ms:
             return Refusal(Reason.WAIT_AFTER_BEYOND_MAX, said={"delayMs": delay_ms})
         if delay_ms <= timing.NEAR_ENOUGH_MS:
             return None
@@ -120,13 +126,13 @@ class WaitGate:
         objection = self._claims.claim(visit, now_ms, until_ms)
         if objection is not None:
             return objection
-        self._holds.record(visit.waiter, now_ms=now_ms, until_ms=until_ms)
+        self.holds.record(visit.waiter, now_ms=now_ms, until_ms=until_ms)
         said = {"until": iso(after), "label": visit.conditions.label}
         return Defer(until=after, reason=WaitReason.WAIT, said=said)
 
     def _clear(self, visit: Visit) -> Pass:
         job = visit.job
-        since_ms = self._holds.clear(job.job_id, job.identity)
+        since_ms = self.holds.clear(job.job_id, job.identity)
         if since_ms is not None:
             held_ms = max(0, visit.now_ms() - since_ms)
             log.event("wait_cleared", jobId=job.job_id, label=visit.conditions.label, heldForMs=held_ms)
@@ -140,6 +146,6 @@ class WaitGate:
         the claim over.
         """
         try:
-            self._holds.release(job.job_id, job.identity)
+            self.holds.release(job.job_id, job.identity)
         except VALKEY_FAULTS as fault:
             log.event("wait_release_failed", jobId=job.job_id, error=type(fault).__name__)

@@ -24,6 +24,7 @@ from runs.outcome import Reason, Refusal
 # Longer than the 5 s of a busy folder, so that the two can be told apart by when they wake.
 _SHORTEST_DELAY_MS = 6_000
 _WHERE_TO_LOOK = "PI_WAIT_CHECK_SLOTS, PI_CONCURRENCY"
+_WHERE_IN_THE_FLEET = "PI_WAIT_CHECK_SLOTS"
 
 
 class Check(Protocol):
@@ -78,10 +79,13 @@ class Polling:
         if not self._slots.try_take():
             return self._denied(visit, hold)
         try:
-            # The fleet's lease stands here, inside the host's slot: taken after it and given back before it.
-            return self._with_slot(visit, hold)
+            # The fleet's slot inside the host's: taken after it and given back before it.
+            with self._slots.in_fleet(visit) as is_free:
+                if is_free:
+                    return self._with_slot(visit, hold)
         finally:
             self._slots.give_back()
+        return self._denied(visit, hold, where="fleet")
 
     def _with_slot(self, visit: Visit, hold: Hold) -> Objection | None:
         now_ms = visit.now_ms()
@@ -166,7 +170,7 @@ class Polling:
         self._holds.record(visit.waiter, now_ms=now_ms, until_ms=now_ms + delay_ms)
         return sleep(now_ms, delay_ms, profile=profile, fault=fault, heldForMs=held_ms or 0, delayMs=delay_ms)
 
-    def _denied(self, visit: Visit, hold: Hold) -> Objection:
+    def _denied(self, visit: Visit, hold: Hold, *, where: str | None = None) -> Objection:
         """Hold a job for whose check there is no slot; one that starves is said aloud, and expires."""
         bounds, job, now_ms = self._bounds, visit.job, visit.now_ms()
         held_ms = _held_ms(visit, hold, now_ms)
@@ -174,19 +178,20 @@ class Polling:
         hold = self._holds.count_denial(
             visit.waiter, token=job.token, now_ms=now_ms, until_ms=now_ms + delay_ms
         )
-        slots = self._slots.limit
+        slots = bounds.slots if where else self._slots.limit
         if hold.throttles == timing.DENIALS_TO_SAY:
             log.event(
                 "wait_capacity_exceeded",
                 jobId=job.job_id,
                 denials=hold.throttles,
                 slots=slots,
-                hint=_WHERE_TO_LOOK,
+                hint=_WHERE_IN_THE_FLEET if where else _WHERE_TO_LOOK,
+                where=where,
             )
         bound = timing.bound_when_throttled(held_ms=held_ms, max_ms=bounds.max_ms)
         if bound is not None:
             return _expired(bound, hold, held_ms)
-        log.event("wait_check_throttled", jobId=job.job_id, delayMs=delay_ms, slots=slots)
+        log.event("wait_check_throttled", jobId=job.job_id, delayMs=delay_ms, slots=slots, where=where)
         return sleep(now_ms, delay_ms)
 
 

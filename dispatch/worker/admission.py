@@ -1,9 +1,10 @@
-"""The last questions before a container: the money, under the rules as they are by then (Q 3.5, 8)."""
+"""The last questions before a container: the lease and the money, under the rules of then (Q 3.5, 7.5, 8)."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
+from dispatch.gates import fleet_scope
 from dispatch.gates.pause import PAUSE_WINDOW
 from dispatch.gates.settings import SETTINGS
 from dispatch.instants import instant_of
@@ -31,6 +32,10 @@ def admit(context: Context) -> Granted | NotHeld | Defer | Refusal | None:
         again = _ask_again(context) if context.host.rules.version != context.rules else Pass()
         if not isinstance(again, Pass):
             return _without_a_start(context, again)
+        # It may have run out, or been granted without an answer.
+        kept = fleet_scope.keep(context)
+        if isinstance(kept, Defer):
+            return _without_a_start(context, kept)
         answer = reserve(context, within_ms=within_ms)
         if isinstance(answer, Granted | NotHeld):
             return answer

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from dispatch.gates.fleet_scope import wake_if_free
 from dispatch.gates.scope import has_room, wake_next
 from dispatch.ids import natural_id
 from dispatch.jobs import Malformed
@@ -142,6 +143,8 @@ def _put_off(context: Context, defer: Defer, held: ExitStack, settlement: Settle
         return
     if defer.reason == WaitReason.SCOPE_BUSY and context.scope_hash and has_room(context):
         held.callback(wake_next, host, context.scope_hash)
+    if defer.reason == WaitReason.SCOPE_BUSY_FLEET:
+        held.callback(wake_if_free, context)
     if defer.reason in (WaitReason.PAUSE_WINDOW, WaitReason.CAP) and rules.version != context.rules:
         rules.wake({WaitReason(defer.reason)})
 

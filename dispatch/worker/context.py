@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from dispatch.effective import EffectiveJob, Spending, resolve, spending_of
 from dispatch.instants import instant_of
 from dispatch.jobs import JobData
+from dispatch.leases.leases import Lease
 from dispatch.operator_files.overlay import Overlay
 from dispatch.operator_files.scoped_limits import ScopedLimit
 from dispatch.queue.popper import Claimed
@@ -27,8 +28,8 @@ class Context:
     `now` is Valkey's time of the claim, one reading for every rung, until the ledger says that it is stale;
     `began` is the monotonic instant of `claimed_at`. `scope` is canonical and `scope_hash` its
     digest, both derived from the job's data, never read off the queue. `limit` is what the operator says of
-    the scope: read once, so that concurrency and money of one attempt cannot disagree. `rules` is the version
-    of the operator's files when the climb began.
+    the scope: read once, so that concurrency and money of one attempt cannot disagree. `lease` is its slot
+    in the fleet, where that is limited. `rules` is the version of the operator's files when the climb began.
     """
 
     host: Host
@@ -42,6 +43,7 @@ class Context:
     began: float
     rules: int = 0
     limit: ScopedLimit | None = None
+    lease: Lease | None = None
     settled: tuple[EffectiveJob, Spending] | None = None
     image: ImageFacts | None = None
     credentials: Credentials = field(default_factory=lambda: Credentials(variables={}), repr=False)

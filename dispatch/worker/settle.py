@@ -41,6 +41,9 @@ _REFUSAL_EVENTS: Mapping[Reason, str] = {
     Reason.SOFT_HOLD: "soft_hold",
 }
 
+#: As for refusals: where a scope is busy is said beside.
+_DEFERRAL_EVENTS: Mapping[str, str] = {WaitReason.SCOPE_BUSY_FLEET: "scope_busy_deferred"}
+
 _MOST_DOUBLINGS = 12
 
 
@@ -96,7 +99,8 @@ class Settlement:
             if claimed.reason == defer.reason:
                 return
             said = {"kind": self._kind(), "delayMs": delay_ms, **said}
-        log.event(f"{defer.reason.replace('-', '_')}_deferred", jobId=claimed.job_id, **said)
+        name = _DEFERRAL_EVENTS.get(defer.reason, f"{defer.reason.replace('-', '_')}_deferred")
+        log.event(name, jobId=claimed.job_id, **said)
 
     def refuse(self, refusal: Refusal, known: Known) -> None:
         """End it by policy: nothing ran and nothing was paid."""

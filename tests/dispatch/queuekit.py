@@ -214,7 +214,7 @@ def expected_places(client: redis.Redis, job_id: str, names: keys.QueueKeys) -> 
         case "queued":
             return [names.taken(taker.rpartition("/")[0]) if taker else names.jobs]
         case "scheduled":
-            scope = f":{job['scope']}" if job["reason"] == "scope-busy" else ""
+            scope = f":{job['scope']}" if job["reason"].startswith("scope-busy") else ""
             return sorted([names.scheduled, f"waiters:{names.name}:{job['reason']}{scope}"])
         case "started":
             assert taker

@@ -40,7 +40,7 @@ from runs.outcome import Refusal
 from runs.protocols import EngineSilentError, ImageFacts
 from runs.provider import Credentials
 from runs.result import RunResult
-from runs.workspace.local import LocalJob, Prepared
+from runs.workspace.local import Prepared
 from tests.dispatch import queuekit
 
 IMAGE = ImageFacts(
@@ -79,7 +79,7 @@ class Places:
     cleanup_fault: Exception | None = None
     meanwhile: Callable[[], None] = lambda: None
 
-    def prepare(self, job: LocalJob) -> Prepared | Refusal:
+    def prepare(self, job: JobData) -> Prepared | Refusal:
         self.meanwhile()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -88,8 +88,9 @@ class Places:
         self.standing += 1
         self.prepared += 1
         nowhere = Path("/nonexistent/job")
+        workspace = Path(job.folder) if job.folder else nowhere / "workspace"
         return Prepared(
-            job_dir=nowhere, workspace=Path(job.folder), outbox=nowhere / "outbox", sha=None, user=self.user
+            job_dir=nowhere, workspace=workspace, outbox=nowhere / "outbox", sha=None, user=self.user
         )
 
     def cleanup(self, prepared: Prepared) -> None:
