@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -20,18 +20,30 @@ import redis
 from dispatch.ids import rq_id
 from dispatch.money.windows import GLOBAL_PREFIX
 from dispatch.queue import keys
+from hosts.keys import QUEUES_KNOWN
+from hosts.names import SHARED_QUEUE, found_queues, union
+from runs.files import stem
 from runs.record import Record, camel
 from runs.shape import iso
 from tests.harness.engine_witness import Life
 from tests.harness.ground import Span
 
-QUEUE = "pi-jobs"
+QUEUE = SHARED_QUEUE
+
+#: Groups of keys that telemetry and leases live in: deleting all of them on a live fleet must be safe (Q 6).
+DELETABLE = ("host:*", "runs:*", "slot:*", "wait:check:*")
 
 # Keys that may stay when no job is in the queue, with or without an end of their own.
 _STANDING = (
-    *("queues:known", "rq:queues", "rq:workers", "rq:workers:*", "known:hosts", f"takers:{QUEUE}"),
-    *(f"rq:finished:{QUEUE}", f"rq:failed:{QUEUE}", "rq:job:*", "rq:results:*", "rq:worker:*"),
-    *("budget:*", "pause:*"),
+    *("queues:known", "rq:queues", "rq:workers", "rq:workers:*", "known:hosts"),
+    *("rq:job:*", "rq:results:*", "rq:worker:*", "budget:*"),
+    *(
+        f"{place}{QUEUE}{whose}"
+        for place in ("takers:", "rq:finished:", "rq:failed:")
+        for whose in ("", "@*")
+    ),
+    *("pause:*", "drain:*", "stop:req:*", "stop:ack:*", "cancel:req:*", "cancel:ack:*"),
+    *DELETABLE,
 )
 _INSTANTS = frozenset({"queued_at", "started_at", "ended_at"})
 _FLAGS = frozenset({"budget_reserved", "final"})
@@ -40,10 +52,11 @@ _OBJECTS = frozenset({"tokens", "usage", "attempts", "session"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvidence:
-    """One job. `places` are the lists and sets of the queue that hold it, `results` how often RQ saw it end.
+    """One job of `queue`. `places` are the lists and sets of any queue that hold it, `results` its ends.
 
     `owned`: its hash still names a taker. `grants` are the attempts paid for. `files` and `rows` are records
-    as JSON objects, `told` the (event, attempt) pairs by which the workers' logs said that it ended.
+    as JSON objects, `mirrored` the one that the fleet sees, `told` the (event, attempt) pairs by which the
+    workers' logs said that it ended.
     """
 
     job_id: str
@@ -55,6 +68,8 @@ class JobEvidence:
     files: tuple[Mapping[str, Any], ...]
     rows: tuple[Mapping[str, Any], ...]
     told: tuple[tuple[str, int | None], ...]
+    queue: str = QUEUE
+    mirrored: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +77,8 @@ class Evidence:
     """Everything. `lives` is None where no engine took part, `left` what it still has of ours.
 
     `dirty` are keys that should not be there any more, `counted` the starts that the budget counted,
-    `granted` the reservations kept; `hosts` is how many took part.
+    `granted` the reservations kept; `hosts` is how many took part. `bounds` are the repositories by the name
+    of their folder: how many containers each may have in the whole fleet (None: any number).
     """
 
     jobs: tuple[JobEvidence, ...]
@@ -73,6 +89,7 @@ class Evidence:
     counted: int
     granted: int
     hosts: int
+    bounds: Mapping[str, int | None] = field(default_factory=dict)
 
 
 def gather_jobs(
@@ -86,8 +103,9 @@ def gather_jobs(
     told, places, grants = _told(events), _places(client), _grants(client)
     pipeline = client.pipeline(transaction=False)
     for job_id in job_ids:
-        pipeline.hmget(keys.job(rq_id(job_id).encode()), ["status", "taker"])
+        pipeline.hmget(keys.job(rq_id(job_id).encode()), ["status", "taker", "origin"])
         pipeline.xlen(keys.results(rq_id(job_id).encode()))
+        pipeline.get(f"runs:rec:{stem(job_id)}")
     answers = pipeline.execute()
     return tuple(
         JobEvidence(
@@ -100,8 +118,12 @@ def gather_jobs(
             files=tuple(files[job_id]),
             rows=tuple(rows[job_id]),
             told=tuple(told[job_id]),
+            queue=origin.decode() if origin else QUEUE,
+            mirrored=json.loads(mirrored) if mirrored else None,
         )
-        for job_id, (status, taker), results in zip(job_ids, answers[::2], answers[1::2], strict=True)
+        for job_id, (status, taker, origin), results, mirrored in zip(
+            job_ids, answers[::3], answers[1::3], answers[2::3], strict=True
+        )
     )
 
 
@@ -120,6 +142,12 @@ def dirty_keys(client: redis.Redis) -> tuple[str, ...]:
 def _is_leftover(client: redis.Redis, key: str) -> bool:
     """A worker's set of executions ends by itself, its members by the end of each job."""
     return key.startswith("rq:worker:") and key.endswith(":executions") and bool(client.exists(key))
+
+
+def leases(client: redis.Redis) -> dict[str, str]:
+    """Every lease that somebody holds of the fleet: key to value."""
+    found = [key for pattern in ("slot:*", "wait:check:*") for key in client.scan_iter(pattern, count=1000)]
+    return {key.decode(): (cast("bytes | None", client.get(key)) or b"").decode() for key in sorted(found)}
 
 
 def counted_starts(client: redis.Redis) -> tuple[int, int]:
@@ -176,17 +204,23 @@ def _told(events: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[str, int 
 
 
 def _places(client: redis.Redis) -> dict[str, list[str]]:
-    names = keys.queue_keys(QUEUE)
+    queues = [keys.queue_keys(queue) for queue in _queues(client)]
     found: dict[str, list[str]] = defaultdict(list)
-    for key in (names.jobs, *_matching(client, f"{QUEUE}:taken:*")):
+    for key in (*(names.jobs for names in queues), *_matching(client, f"{QUEUE}*:taken:*")):
         for raw_id in cast("list[bytes]", client.lrange(key, 0, -1)):
             found[raw_id.decode()].append(key)
-    for key in (names.scheduled, names.finished, names.failed, *_matching(client, f"waiters:{QUEUE}:*")):
+    sets = [key for names in queues for key in (names.scheduled, names.finished, names.failed)]
+    for key in (*sets, *_matching(client, f"waiters:{QUEUE}*")):
         for raw_id in cast("list[bytes]", client.zrange(key, 0, -1)):
             found[raw_id.decode()].append(key)
-    for member in cast("list[bytes]", client.zrange(names.started, 0, -1)):
-        found[member.rpartition(b":")[0].decode()].append(names.started)
+    for names in queues:
+        for member in cast("list[bytes]", client.zrange(names.started, 0, -1)):
+            found[member.rpartition(b":")[0].decode()].append(names.started)
     return found
+
+
+def _queues(client: redis.Redis) -> tuple[str, ...]:
+    return union(None, found_queues(cast("set[bytes]", client.smembers(QUEUES_KNOWN))))
 
 
 def _matching(client: redis.Redis, pattern: str) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -15,14 +16,15 @@ from typing import Any, Self, cast
 import redis
 
 from dispatch.ids import rq_id
-from dispatch.jobs import local_job
+from dispatch.jobs import JobData, local_job
 from dispatch.queue import keys
-from dispatch.queue.producer import LOCAL, Enqueued, Exists, Keeping, Producer
+from dispatch.queue.producer import FORGE, LOCAL, Enqueued, Exists, Keeping, Producer
 from runs.workspace.scope import canonical_folder, hash16
+from tests.harness import forge_jobs
 from tests.harness.engine_witness import EngineWitness, Life
 from tests.harness.evidence import QUEUE, Evidence, counted_starts, dirty_keys, gather_jobs
 from tests.harness.ground import Ground
-from tests.harness.judge import judge, shown
+from tests.harness.judge import Rule, judge, shown
 from tests.harness.null_runs import IMAGE
 from tests.harness.worker_process import WorkerProcess, until
 
@@ -42,6 +44,7 @@ class Fleet:
         self.client: redis.Redis = redis.Redis.from_url(url, socket_timeout=30)
         self.ground = Ground(self.home / "ground")
         self.job_ids: list[str] = []
+        self.bounds: dict[str, int | None] = {}
         self._image = image
         self._witness = EngineWitness(engine) if image else None
         self._workers: dict[str, WorkerProcess] = {}
@@ -85,14 +88,33 @@ class Fleet:
         """Make a folder for a worker without containers, as in `folder`, in no time."""
         return self.ground.place(name, {key.replace("_", "-"): value for key, value in orders.items()})
 
-    def enqueue(self, folder: Path, *, keeping: Keeping = LOCAL, **fields: Any) -> str:
-        """Put a job on a folder into the queue and answer its id."""
+    def enqueue(self, folder: Path, *, queue: str = QUEUE, keeping: Keeping = LOCAL, **fields: Any) -> str:
+        """Put a job on a folder into a queue and answer its id."""
         job_id = f"local-{self._salt}{next(self._numbers):04x}"
         job = local_job(str(folder), task="Do as you are told.", **fields)
         scope = canonical_folder(str(folder))
-        found = self._producer.enqueue(
-            QUEUE, job_id, job, keeping=keeping, scope_hash=hash16(scope) if scope else None
-        )
+        return self._put(queue, job_id, job, keeping, hash16(scope) if scope else None)
+
+    def enqueue_forge(self, folder: str, *, queue: str = QUEUE) -> str:
+        """Put a job of the repository that stands for this folder into a queue (see `Knobs.repositories`)."""
+        repo = forge_jobs.repository(folder)
+        job_id, job = forge_jobs.forge_job(repo, f"{self._salt}{next(self._numbers):04x}")
+        self.bounds.setdefault(folder, None)
+        return self._put(queue, job_id, job, FORGE, hash16(repo))
+
+    def bound(self, **concurrent: int) -> dict[str, str]:
+        """Bound the repositories that stand for these folders; what a worker is told of it."""
+        rows = [
+            {"scope": forge_jobs.repository(folder), "concurrent": most}
+            for folder, most in concurrent.items()
+        ]
+        path = self.home / f"limits-{next(self._numbers)}.json"
+        path.write_text(json.dumps({"version": 1, "limits": rows}))
+        self.bounds.update(concurrent)
+        return {"PI_SCOPED_LIMITS_FILE": str(path)}
+
+    def _put(self, queue: str, job_id: str, job: JobData, keeping: Keeping, scope_hash: str | None) -> str:
+        found = self._producer.enqueue(queue, job_id, job, keeping=keeping, scope_hash=scope_hash)
         assert isinstance(found, Enqueued), found
         self.job_ids.append(job_id)
         return job_id
@@ -184,13 +206,14 @@ class Fleet:
             counted=counted,
             granted=granted,
             hosts=len(self._workers),
+            bounds=dict(self.bounds),
         )
 
-    def require_sound(self, *, tidy_seconds: float = 10) -> Evidence:
-        """Gather and judge; AssertionError with what does not hold."""
+    def require_sound(self, *, tidy_seconds: float = 10, without: Collection[Rule] = ()) -> Evidence:
+        """Gather and judge, but for some rules; AssertionError with what does not hold."""
         self.until_tidy(seconds=tidy_seconds)
         evidence = self.evidence()
-        violations = judge(evidence)
+        violations = judge(evidence, without=without)
         assert not violations, shown(violations)
         return evidence
 
@@ -206,7 +229,7 @@ class Fleet:
 
     def _left(self) -> list[str]:
         """Name containers, networks, job directories and half-written files that are still there."""
-        paths = [path for state in self._state_dirs() for path in (state / "jobs").glob("*")]
+        paths = [path for state in self._state_dirs() for path in state.glob("*jobs/*")]
         paths += [path for state in self._state_dirs() for path in (state / "logs").rglob(".*")]
         found = [path.name for path in paths]
         return [*found, *self._witness.left(self.host_ids)] if self._witness else found

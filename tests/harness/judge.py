@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -9,9 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from runs.container import container_name
-from tests.harness.evidence import QUEUE, Evidence, JobEvidence
+from runs.workspace.scope import hash16
+from tests.harness.engine_witness import Life
+from tests.harness.evidence import Evidence, JobEvidence
+from tests.harness.forge_jobs import repository
+from tests.harness.ground import Span
 
-_REGISTRY = {"finished": f"rq:finished:{QUEUE}", "failed": f"rq:failed:{QUEUE}"}
+_OVER = frozenset({"finished", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class Violation:
 
 
 Rule = Callable[[Evidence], Iterator[str]]
+# When it began and ended, and whose it was.
+Interval = tuple[float, float, str]
 
 
 def judge(evidence: Evidence, *, without: Collection[Rule] = ()) -> list[Violation]:
@@ -35,11 +42,11 @@ def judge(evidence: Evidence, *, without: Collection[Rule] = ()) -> list[Violati
 
 
 def none_lost(evidence: Evidence) -> Iterator[str]:
-    """Each job has ended, stands in the registry of its end and nowhere else, and nobody has it."""
+    """Each job has ended, stands in the registry of its end and queue and nowhere else; nobody has it."""
     for job in evidence.jobs:
-        if job.status not in _REGISTRY:
+        if job.status not in _OVER:
             yield f"{job.job_id} is {job.status or 'gone'}, in {', '.join(job.places) or 'no place'}"
-        elif job.places != (_REGISTRY[job.status],) or job.owned:
+        elif job.places != (f"rq:{job.status}:{job.queue}",) or job.owned:
             yield f"{job.job_id} is {job.status}, in {', '.join(job.places)}{', owned' * job.owned}"
 
 
@@ -59,6 +66,14 @@ def one_final_record(evidence: Evidence) -> Iterator[str]:
             yield f"{job.job_id}: a record of an attempt after the final one"
         if (finals[0]["outcome"] == "failed") != (job.status == "failed"):
             yield f"{job.job_id} is {job.status}, its record says {finals[0]['outcome']}"
+
+
+def mirrored_as_recorded(evidence: Evidence) -> Iterator[str]:
+    """The fleet sees of each job its final record, if it sees records at all."""
+    is_mirrored = any(job.mirrored is not None for job in evidence.jobs)
+    for job in evidence.jobs:
+        if is_mirrored and not any(record["final"] and record == job.mirrored for record in job.files):
+            yield f"{job.job_id}: the fleet sees {job.mirrored}, the files say {job.files}"
 
 
 def told_once(evidence: Evidence) -> Iterator[str]:
@@ -97,29 +112,52 @@ def engine_started_once(evidence: Evidence) -> Iterator[str]:
 
 
 def one_job_per_folder(evidence: Evidence) -> Iterator[str]:
-    """On one host, no two containers of a folder at any instant."""
-    if evidence.lives is not None:
-        by_scope: dict[tuple[str, str], list[tuple[float, float, str]]] = defaultdict(list)
-        for life in evidence.lives:
-            for start in life.started:
-                by_scope[life.host_id, life.scope].append((start, life.died or float("inf"), life.job_id))
-        yield from _overlaps(by_scope)
+    """On one host, no two containers of a folder at any instant; of a repository see below."""
+    repositories = {hash16(repository(folder)) for folder in evidence.bounds}
+    by_scope: dict[tuple[str, str], list[Interval]] = defaultdict(list)
+    for life in evidence.lives or ():
+        if life.scope not in repositories:
+            by_scope[life.host_id, life.scope] += _intervals_of(life)
+    for (host_id, scope), found in by_scope.items():
+        yield from _crowds(found, most=1, where=f"{scope} of {host_id}")
     if evidence.hosts == 1:
-        by_folder: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+        by_folder: dict[str, list[Interval]] = defaultdict(list)
         for span in evidence.spans:
-            # One that was killed ended at an instant that only the engine knows.
-            end = span.begin if span.end is None else span.end
-            by_folder[span.folder].append((span.begin, end, span.container))
-        yield from _overlaps(by_folder)
+            if span.folder not in evidence.bounds:
+                by_folder[span.folder].append(_interval_of(span))
+        for folder, found in by_folder.items():
+            yield from _crowds(found, most=1, where=folder)
 
 
-def _overlaps(intervals: Mapping[Any, list[tuple[float, float, str]]]) -> Iterator[str]:
-    for place, found in intervals.items():
-        busy_until, last = float("-inf"), ""
-        for begin, end, job in sorted(found):
-            if begin < busy_until:
-                yield f"{last} and {job} at once in {place}"
-            busy_until, last = max(busy_until, end), job
+def bounded_per_repository(evidence: Evidence) -> Iterator[str]:
+    """In the whole fleet, no more containers of a repository at any instant than it may have."""
+    for folder, most in evidence.bounds.items():
+        if most is None:
+            continue
+        scope = hash16(repository(folder))
+        spans = [_interval_of(span) for span in evidence.spans if span.folder == folder]
+        yield from _crowds(spans, most=most, where=f"the journal of {folder}")
+        lives = [life for life in evidence.lives or () if life.scope == scope]
+        yield from _crowds(itertools.chain(*map(_intervals_of, lives)), most=most, where=folder)
+
+
+def _intervals_of(life: Life) -> list[Interval]:
+    return [(start, life.died or float("inf"), life.job_id) for start in life.started]
+
+
+def _interval_of(span: Span) -> Interval:
+    """One that was killed ended at an instant that only the engine knows."""
+    return span.begin, span.begin if span.end is None else span.end, span.container
+
+
+def _crowds(intervals: Iterable[Interval], *, most: int, where: str) -> Iterator[str]:
+    """Tell of each instant at which one too many began; one that ends just then is over."""
+    here: list[Interval] = []
+    for begin, end, job in sorted(intervals):
+        here = [other for other in here if other[1] > begin]
+        if len(here) >= most:
+            yield f"{', '.join(other[2] for other in here)} and {job} at once in {where}"
+        here.append((begin, end, job))
 
 
 def nothing_left(evidence: Evidence) -> Iterator[str]:
@@ -152,10 +190,12 @@ def money_is_right(evidence: Evidence) -> Iterator[str]:
 RULES: tuple[Rule, ...] = (
     none_lost,
     one_final_record,
+    mirrored_as_recorded,
     told_once,
     started_once,
     engine_started_once,
     one_job_per_folder,
+    bounded_per_repository,
     nothing_left,
     queue_is_clean,
     money_is_right,

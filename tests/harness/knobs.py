@@ -50,6 +50,8 @@ class Knobs:
     `without_containers`: only queue, money and records are real (`tests.harness.null_runs`).
     `memory_bytes`: what a container may have instead of production's 4 GiB. `engine_seconds`: how long the
     engine may take for what changes something, instead of a minute; questions may take a third of it.
+    `repositories`: take jobs of a forge too, whose repositories are folders of this one
+    (`tests.harness.forge_jobs`).
     """
 
     timings: WorkerTimings = QUICK
@@ -59,6 +61,7 @@ class Knobs:
     without_containers: bool = False
     memory_bytes: int | None = None
     engine_seconds: float | None = None
+    repositories: str | None = None
 
     def to_json(self) -> str:
         """Write them for the worker's command line."""

@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from dispatch.jobs import JobData
 from runs.abort import Abort
 from runs.container import ContainerSpec
 from runs.protocols import (
@@ -24,7 +25,7 @@ from runs.protocols import (
     Output,
 )
 from runs.result import RunResult
-from runs.workspace.local import LocalJob, Prepared
+from runs.workspace.local import Prepared
 
 IMAGE = "null:latest"
 _FACTS = ImageFacts(
@@ -124,11 +125,11 @@ class NullRuns:
         return int(_order(orders / "exit-code"))
 
 
-def null_prepare(job: LocalJob) -> Prepared:
+def null_prepare(job: JobData) -> Prepared:
     """Prepare nothing: the folder itself, as it is. There is no job directory to be removed afterwards."""
     nowhere = Path("/nonexistent/pi-dispatch")
     return Prepared(
-        job_dir=nowhere, workspace=Path(job.folder), outbox=nowhere / "outbox", sha=None, user=None
+        job_dir=nowhere, workspace=Path(job.folder or "/"), outbox=nowhere / "outbox", sha=None, user=None
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import django
@@ -23,6 +24,7 @@ def main(argument: str) -> None:
     from dispatch.worker.build import Edges
     from pidispatch_site.errors import PidispatchError
     from runs.workspace.jobuser import Account
+    from tests.harness import forge_jobs
     from tests.harness.null_runs import NullBackend, NullRuns, null_prepare
 
     points = Points(knobs)
@@ -31,8 +33,12 @@ def main(argument: str) -> None:
         "timings": knobs.timings,
         "delays": points,
     }
+    if knobs.repositories is not None:
+        shared |= {"kinds": forge_jobs.KINDS, "prepare": _preparing(knobs, shared["account"])}
+    elif knobs.without_containers:
+        shared["prepare"] = null_prepare
     if knobs.without_containers:
-        edges = Edges(backend=NullBackend(), runs=NullRuns(orders=True), prepare=null_prepare, **shared)
+        edges = Edges(backend=NullBackend(), runs=NullRuns(orders=True), **shared)
     else:
         edges = Edges(backend=PointedBackend(_engine(knobs), points), **shared)
     try:
@@ -40,6 +46,18 @@ def main(argument: str) -> None:
     except PidispatchError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
+
+
+def _preparing(knobs: Knobs, account: Any) -> Any:
+    from django.conf import settings
+
+    from tests.harness import forge_jobs
+
+    ground = Path(knobs.repositories or "")
+    if knobs.without_containers:
+        return forge_jobs.null_preparing(ground)
+    jobs_dir = settings.PIDISPATCH.state_dir / "forge-jobs"
+    return forge_jobs.preparing(ground, jobs_dir=jobs_dir, account=account)
 
 
 def _engine(knobs: Knobs) -> Any:
