@@ -8,14 +8,8 @@ from redis.exceptions import (
     ConnectionError,  # noqa: A004 - redis-py's name
     NoPermissionError,
     RedisError,
-    ResponseError,
     TimeoutError,  # noqa: A004 - redis-py's name
 )
-
-from pidispatch_site.clients import VALKEY_FAULTS
-
-# What a part that fails open answers instead of raising: Valkey is away, or refuses what it was asked.
-REGISTRY_FAULTS: tuple[type[Exception], ...] = (*VALKEY_FAULTS, ResponseError)
 
 
 def token_of(fault: Exception) -> str:

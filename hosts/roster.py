@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.exceptions import RedisError
 
 from hosts import keys, switches
-from hosts.faults import REGISTRY_FAULTS, token_of
+from hosts.faults import token_of
 from hosts.row_reading import FIELDS, read_known, read_row, unreadable
 from hosts.rows import HostRow, KnownHost, Roster, Unreachable, UnreadableRow
 
@@ -35,7 +36,7 @@ def read(client: redis.Redis) -> Roster | Unreachable:
             *(MOST_HOSTS, LONGEST_ROW + 1),
             *FIELDS,
         )
-    except REGISTRY_FAULTS as fault:
+    except RedisError as fault:
         return Unreachable(token_of(fault))
     now_ms, count, rows, known_count, known = answer
     found = [_row(member, text, now_ms) for member, text in _pairs(rows)]

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hosts import capabilities
+from hosts.content import LONGEST_VALUE
 from hosts.names import in_alphabet
 from hosts.rows import HostRow, KnownHost, UnreadableRow
 
-# Longer than anything that a host says of itself.
-LONGEST_VALUE = 4096
 _SHOWN_CHARACTERS = 80
 _HOST_ID = re.compile(r"[0-9a-f]{16}")
 _BOOT = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
