@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
@@ -14,7 +15,8 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from runs import history, rows, sheet, wording
+from pidispatch_site.errors import PidispatchError
+from runs import history, mirror_import, rows, sheet, wording
 from runs.history import Facet, Key, Page, Query
 from runs.models import Run
 
@@ -94,6 +96,7 @@ class RunAdmin(_ModelAdmin):
         page = history.page(asked)
         context = {
             "title": "Runs",
+            "fleet_notice": _fleet_notice(),
             "selects": [_select(facet, asked.facets.get(facet, "")) for facet in _FACET_ORDER],
             "search": asked.search,
             "listed": [_listed(run) for run in page.runs],
@@ -132,6 +135,19 @@ class RunAdmin(_ModelAdmin):
     def _render(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
         frame = {**self.admin_site.each_context(request), "opts": Run._meta}
         return TemplateResponse(request, f"admin/runs/run/{template}", {**frame, **context})
+
+
+def _fleet_notice() -> str:
+    """Have the fleet's news fetched for the next look, and say what this one lacks; blank when nothing."""
+    try:
+        importing = mirror_import.of_process(settings.PIDISPATCH)
+    except PidispatchError:
+        # A configuration that does not load is told by the worker and by every command.
+        return ""
+    if importing is None:
+        return ""
+    importing.page_viewed()
+    return importing.notice()
 
 
 def _asked(given: QueryDict) -> Query:

@@ -69,6 +69,11 @@ def stem(job_id: str) -> str:
     return name if len(name) <= MAX_STEM_CHARACTERS else name[: MAX_STEM_CHARACTERS - 13] + _mark(job_id)
 
 
+def marked_stem(job_id: str) -> str:
+    """Give the stem for when the plain one is another job's: no two ids share it."""
+    return stem(job_id) + _mark(job_id)
+
+
 def _mark(job_id: str) -> str:
     # `~` is in no stem, so a marked name never meets another id's plain one.
     return "~" + hashlib.sha256(job_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -174,7 +179,7 @@ class RecordFiles:
     def _path_of(self, job_id: str, taken: set[Path] | frozenset[Path] = frozenset()) -> Path:
         """Choose the job's file: the plain name, or a marked one when that is another job's or damaged."""
         plain = self.folder / f"{stem(job_id)}.json"
-        marked = self.folder / f"{stem(job_id)}{_mark(job_id)}.json"
+        marked = self.folder / f"{marked_stem(job_id)}.json"
         if plain in taken or marked.exists():
             return marked
         try:

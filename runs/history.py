@@ -90,6 +90,11 @@ def page(query: Query, *, size: int = PAGE_SIZE) -> Page:
     return _page_downwards(runs, query.older_than, size)
 
 
+def newest(facets: dict[Facet, str], *, size: int) -> list[Run]:
+    """List the newest runs that have these values, whole."""
+    return list(_filtered(Query(facets=facets)).defer(None).order_by("-position", "-job_id")[:size])
+
+
 def choices(facet: Facet) -> list[str]:
     """List the values that a facet has in the table; one walk down its index, a step a value."""
     table = connection.ops.quote_name(Run._meta.db_table)

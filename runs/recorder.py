@@ -1,4 +1,4 @@
-"""Takes a host's pending records off Valkey and writes them down: file and row, each tried on its own.
+"""Takes a host's pending records off Valkey and writes them down: file, row, mirror, each tried on its own.
 
 The bytes of a record are pushed to `records:pending:<host-id>` in the step that ends the attempt (contracts
 3) and leave the list when file and row hold them: a crash at any line repeats work and loses nothing.
@@ -18,6 +18,7 @@ from hosts.keys import pending_records
 from pidispatch_site.log import event
 from runs import rows
 from runs.files import Entry, FileFault, RecordFiles
+from runs.mirror import Mirror
 from runs.record import DamagedRecordError, Record, order
 from runs.rows import RowFault
 
@@ -57,6 +58,9 @@ class Recorder:
     What cannot be written stays at the front of the list; those entries are "held". New ones stand behind
     them, so that a full disk or one bad entry holds up no other, and nothing is kept in memory. An entry's
     trouble is logged once, when it is met first. `reached` is told each step's name (tests stop there).
+
+    The mirror (None: this host is not one of a fleet) holds no entry back: what it did not take is missing
+    in what other hosts show, no more.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Recorder:
         host_id: str,
         files: RecordFiles,
         *,
+        mirror: Mirror | None = None,
         batch: int = BATCH,
         first_pause_seconds: float = FIRST_PAUSE_SECONDS,
         longest_pause_seconds: float = LONGEST_PAUSE_SECONDS,
@@ -73,6 +78,7 @@ class Recorder:
         self._client = client
         self._key = pending_records(host_id)
         self._files = files
+        self._mirror = mirror
         self._batch = batch
         self._backoff = Backoff(first=first_pause_seconds, longest=longest_pause_seconds)
         self._held = 0
@@ -177,12 +183,15 @@ class Recorder:
         return len(finished)
 
     def _write(self, entries: Sequence[Entry], *, report: bool) -> dict[str, list[Fault]]:
-        """Try file and row of each job, neither hindered by the other; answer what failed, by job id."""
+        """Try file, row and mirror of each job, each on its own; answer what failed of the two, by job id."""
         if not entries:
             return {}
         file_faults = self._files.write(entries)
         self._reached("filed")
         row_faults = rows.write([entry.record for entry in entries])
+        if self._mirror is not None:
+            # Before the entries leave the list: a crash right here repeats it.
+            self._mirror.write(entries)
         faults: dict[str, list[Fault]] = {}
         for entry, file_fault, row_fault in zip(entries, file_faults, row_faults, strict=True):
             job_id = entry.record.job_id

@@ -114,6 +114,11 @@ def columns_of(record: Record) -> Mapping[str, Any]:
     return values
 
 
+def record_of(run: Run) -> Record:
+    """Read a row as its record; DamagedRecordError when a later version's words stand in it."""
+    return Record.from_json(as_recorded(run))
+
+
 def as_recorded(run: Run) -> dict[str, Any]:
     """Write a row as its record's JSON object."""
     values = {name: getattr(run, name) for name in Record.__dataclass_fields__}
