@@ -93,6 +93,7 @@ class Config:
     auth_from_pi: bool
     coding_agent_dir: Path
     egress: bool
+    secret_profiles: Mapping[str, Path]
     capture_job_logs: bool
     log_retention_days: int
     run_retention_days: int

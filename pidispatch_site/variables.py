@@ -72,10 +72,9 @@ VARIABLES: tuple[Variable, ...] = (
         default="made of the hostname",
         parse=str,
         bounds="`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`, not ending in `.json` or `.log`",
-        meaning="The name of this host. Declaring it says that the host is one of several on one server; not "
-        "together with `VALKEY_URL=embedded`. This version has no queue of its own for a host yet: local "
-        "jobs of all hosts stand in the shared queue, so let several workers share a server only where every "
-        "folder means the same on each.",
+        meaning="The name of this host. Declaring it says that the host is one of several on one server "
+        "(docs/fleet.md): it gets a queue of its own, and takes part in what the fleet shares. Not together "
+        "with `VALKEY_URL=embedded`.",
     ),
     Variable(
         name="PI_CONCURRENCY",
@@ -180,6 +179,16 @@ VARIABLES: tuple[Variable, ...] = (
         parse=parsing.zero_or_one,
         bounds="`0`, `1` or nothing",
         meaning="Whether jobs reach the network only through the allowlist. `0` opens the network to jobs.",
+    ),
+    Variable(
+        name="PI_SECRET_PROFILES",
+        field="secret_profiles",
+        default="none",
+        value={},
+        parse=parsing.profiles,
+        bounds="`name:/absolute/path` entries, separated by commas",
+        meaning="Resolvers of secrets that this host has. This version uses the names alone: they tell the "
+        "fleet which jobs can be routed here (docs/fleet.md); a job that asks for secrets is refused.",
     ),
     Variable(
         name="PI_CAPTURE_JOB_LOGS",

@@ -18,7 +18,7 @@ from dispatch.worker.patience import patiently
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
 
-_SLOT_LOOK_SECONDS = 1.0
+_NO_THREAD_SECONDS = 1.0
 
 
 class PopLoop:
@@ -32,9 +32,12 @@ class PopLoop:
         self._work = work
 
     def step(self) -> None:
-        """Take one job and start it, or wait a moment for one; a fault of Valkey goes through."""
+        """Take one job and start it, or wait a moment for one; a fault of Valkey goes through.
+
+        While every slot is taken it waits for its turn to have one, whatever else the worker drains.
+        """
         host = self._host
-        if not host.slots.wait_free(_SLOT_LOOK_SECONDS) or not host.slots.try_take():
+        if not host.slots.take(stop=host.stopping.is_set):
             return
         popped = self._use_slot(self._popper.pop)
         if isinstance(popped, Empty):
@@ -84,7 +87,7 @@ class PopLoop:
             log.event("attempt_thread_refused", jobId=claimed.job_id, error=type(error).__name__)
             self._give_back(claimed)
             # The machine is out of threads: asking again at once would only spin.
-            self._host.stopping.wait(_SLOT_LOOK_SECONDS)
+            self._host.stopping.wait(_NO_THREAD_SECONDS)
             return False
         return True
 

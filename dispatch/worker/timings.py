@@ -15,6 +15,9 @@ class WorkerTimings:
     that the limit of the worker normally comes first. `scope_recheck`: when a job whose folder is busy wakes;
     freeing the folder wakes it sooner. `cap_recheck`: when a parked job looks again at the latest.
     `backoff_base`: the first back-off; it doubles with each attempt.
+    `host_beat_every`, `host_row_ttl`: the registry's row of this host. `orders_every`: between two looks for
+    requests to stop what runs. `upkeep_every`: between two looks at what others left behind; a host silent
+    for `vanished` leaves its unwritten records to others.
     `look_every`: between two looks at the operator's files. `shutdown_patience`: how long the boot, the pops
     and the attempts may take to settle, all together; `thread_patience`: how long the remaining threads may,
     all together. Both stay within the 15 s that a service manager is promised.
@@ -32,6 +35,11 @@ class WorkerTimings:
     sweep_every: float = 5
     reap_every: float = 60
     record_every: float = 5
+    host_beat_every: float = 15
+    host_row_ttl: float = 90
+    orders_every: float = 0.5
+    upkeep_every: float = 60
+    vanished: float = 3600
     valkey_retry_max: float = 2
     shutdown_patience: float = 11
     thread_patience: float = 2.5

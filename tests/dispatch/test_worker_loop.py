@@ -92,7 +92,7 @@ def test_without_a_slot_nothing_is_taken(valkey, monkeypatch):
     bench = Bench(valkey, slots=1)
     bench.enqueue()
     bench.host.slots.try_take()
-    monkeypatch.setattr("dispatch.worker.loop._SLOT_LOOK_SECONDS", 0.01)
+    bench.host.stopping.set()
 
     loop_of(bench, Work())[0].step()
 
@@ -145,7 +145,7 @@ def test_a_machine_without_threads_gets_its_job_back_into_the_queue(valkey, monk
         bench.enqueue()
     else:
         popper.before_wait = bench.enqueue
-    monkeypatch.setattr("dispatch.worker.loop._SLOT_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("dispatch.worker.loop._NO_THREAD_SECONDS", 0.01)
 
     def none_left(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

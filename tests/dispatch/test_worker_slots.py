@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -49,21 +50,72 @@ def test_who_waits_is_woken_when_a_slot_is_given_back():
     slots = Slots(1)
     slots.try_take()
     woken: list[bool] = []
-    waiter = threading.Thread(target=lambda: woken.append(slots.wait_free(10)))
+    waiter = threading.Thread(target=lambda: woken.append(slots.take(stop=lambda: False)))
     waiter.start()
 
     slots.give_back()
     waiter.join(timeout=10)
 
     assert woken == [True]
+    assert slots.used == 1
 
 
-def test_waiting_for_a_free_slot_ends_with_the_time_given():
+def test_waiting_for_a_slot_ends_when_a_stop_is_asked_and_leaves_the_line():
     slots = Slots(1)
     slots.try_take()
 
-    assert slots.wait_free(0.01) is False
+    assert slots.take(stop=lambda: True) is False
     assert slots.wait_idle(0.01) is False
+    slots.give_back()
+    assert slots.try_take() is True
+
+
+@pytest.mark.parametrize("shares", [(1, 1), (1, 3)], ids=["two", "one and three"])
+def test_who_waits_longest_has_the_next_slot(shares):
+    """Each line member has every other slot, also one that gives its own back the sooner."""
+    slots, order, stopped = Slots(1), [], threading.Event()
+    slots.try_take()
+
+    def loop(name: str) -> None:
+        while slots.take(stop=stopped.is_set, ask_every=0.01):
+            order.append(name)
+            if len(order) >= 40:
+                stopped.set()
+            until_others_wait(slots, len(names) - 1, unless=stopped)
+            slots.give_back()
+
+    names = [f"{side}{number}" for side, count in zip("ab", shares, strict=True) for number in range(count)]
+    threads = [threading.Thread(target=loop, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    until_others_wait(slots, len(names))
+    slots.give_back()
+    for thread in threads:
+        thread.join(timeout=10)
+
+    rounds = [order[at : at + len(names)] for at in range(0, 40 - len(names), len(names))]
+    assert {tuple(one) for one in rounds} == {tuple(rounds[0])}
+    assert sorted(rounds[0]) == sorted(names)
+
+
+def until_others_wait(slots: Slots, count: int, *, unless: threading.Event | None = None) -> None:
+    deadline = time.monotonic() + 5
+    while len(slots._line) < count and time.monotonic() < deadline and not (unless and unless.is_set()):
+        time.sleep(0.0005)
+
+
+def test_nobody_jumps_the_line():
+    slots, got = Slots(1), []
+    slots.try_take()
+    waiter = threading.Thread(target=lambda: got.append(slots.take(stop=lambda: False)))
+    waiter.start()
+    until_others_wait(slots, 1)
+
+    assert slots.try_take() is False
+    slots.give_back()
+    waiter.join(timeout=10)
+
+    assert got == [True]
 
 
 def test_many_threads_never_hold_more_than_the_limit():
