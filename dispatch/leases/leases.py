@@ -101,10 +101,15 @@ class Leases:
 
     def release(self, lease: Lease) -> None:
         """Give its slot back if Valkey answers; else it ends with its time. Never raises."""
-        try:
-            self.give_back(lease)
-        except VALKEY_FAULTS as fault:
-            log.event("fleet_lease_left", jobId=lease.job_id, reason=type(fault).__name__)
+        # Twice: it may be the connection alone that was lost, and the next one stands.
+        for is_last in (False, True):
+            try:
+                self.give_back(lease)
+            except VALKEY_FAULTS as fault:
+                if is_last:
+                    log.event("fleet_lease_left", jobId=lease.job_id, reason=type(fault).__name__)
+            else:
+                return
 
     def has_room(self, prefix: str, slots: int) -> bool:
         """Whether one of the slots of this prefix is free now. Raises redis-py's errors."""
@@ -118,7 +123,8 @@ class Leases:
         One script per some hundred slots; raises redis-py's errors, and may be repeated.
         """
         slots = [key for one, count in scopes for key in order.keys(order.scope(one), order.order("", count))]
-        args = [f"{self._owner.host}#", f"{self._owner.boot}/"]
+        owner = self._owner
+        args = [owner.host_id, f"{owner.boot}/", f"{owner.host}#"]
         return sum(cast("int", self._sweep(keys=chunk, args=args)) for chunk in chunks(slots))
 
     def _claim(self, lease: Lease) -> str:
