@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dispatch.console.queues import known_queues
+from dispatch.console.queues import read_queues
 from dispatch.queue.counts import Counts, count
 from hosts import switches
 from hosts.switches import PauseFlag
@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 
 def read_status(client: redis.Redis) -> dict[str, Any]:
-    """Add up all known queues and say which of them are paused, in the shape of `status`'s one line."""
-    queues = known_queues(client)
+    """Add up all known queues and say which of them are paused, in the shape of `status`'s one line.
+
+    `fleet` says which source of queues' names could not be read and why: what only it names is not counted.
+    """
+    found = read_queues(client)
+    queues = found.names
     held = switches.read(client, queues)
     total = sum(count(client, queues).values(), Counts())
     flag = next((held.flag(queue) for queue in queues if held.flag(queue)), None)
@@ -29,7 +33,11 @@ def read_status(client: redis.Redis) -> dict[str, Any]:
         "delayed": total.delayed,
         "failed": total.failed,
     }
-    return answer if flag is None else {**answer, "pause": _shown(flag)}
+    if flag is not None:
+        answer["pause"] = _shown(flag)
+    if found.gap is not None:
+        answer["fleet"] = found.gap
+    return answer
 
 
 def _shown(flag: PauseFlag) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dispatch.queue.entries import Entry
 from dispatch.queue.listing import Listing, Section
 from dispatch.queue.states import State
 from hosts import switches
-from tests.dispatch.consolekit import NOBODY, Case, Console, run_all
+from tests.dispatch.consolekit import Console
 from tests.dispatch.queuekit import QUEUE, Host, everything
 from tests.dispatch.test_command_switch import EVERYTHING_BROKEN
 
@@ -28,32 +28,6 @@ NOW = 1_000_000_000_000
 @pytest.fixture
 def console(tmp_path, valkey_url):
     return Console(tmp_path / "home", valkey_url)
-
-
-REFUSED = {
-    "nobody there": Case(words=["queue"], code=1, says=f"Valkey at {NOBODY} does not answer"),
-    "no queue": Case(words=["queue", "jobs"], code=2, says="^'jobs' is no queue; allowed are pi-jobs"),
-    **{
-        f"--limit {text}": Case(
-            words=["queue", "--limit", text], code=2, says=f"{text!r} is no limit; expected"
-        )
-        for text in ("0", "\u0664")
-    },
-}
-
-
-@pytest.fixture(scope="module")
-def refusals(tmp_path_factory):
-    return run_all(Console(tmp_path_factory.mktemp("queue")), REFUSED)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_asked_is_said_in_words(refusals, name):
-    said, case = refusals[name], REFUSED[name]
-
-    assert (said.code, said.out) == (case.code, ""), said
-    assert re.search(case.says, said.err), said.err
-    assert said.is_plain
 
 
 def test_an_empty_queue_says_so_and_a_name_never_heard_of_is_asked_about(console, valkey):

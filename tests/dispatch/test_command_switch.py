@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import time
 
 import pytest
+from django.core.management import call_command
 
+from dispatch.queue import keys as queue_keys
 from hosts import keys, switches
-from tests.dispatch.consolekit import NOBODY, Case, Console, own_server, run_all
+from tests.dispatch.consolekit import Console, own_server
 from tests.dispatch.queuekit import QUEUE, Host, now_ms
+from tests.dispatch.test_console_queues import know, register
 
-THERE = "pi-jobs@there"
+THERE, BELOW = "pi-jobs@there", "pi-jobs@below"
 
 EVERYTHING_BROKEN = {
     "PI_CONCURRENCY": "none",
@@ -38,60 +43,6 @@ def status(console, **changes):
     return json.loads(said.out)
 
 
-@pytest.fixture(scope="module")
-def refusals(tmp_path_factory):
-    return run_all(Console(tmp_path_factory.mktemp("switch")), REFUSED)
-
-
-EMBEDDED = {"VALKEY_URL": "embedded", "PI_WORKER_NAME": None}
-REFUSED = {
-    "pause: nobody there": Case(
-        words=["pause"],
-        code=1,
-        says=f"(?s)^Valkey at {NOBODY} does not answer.*\nNot confirmed as paused: the whole fleet",
-    ),
-    "resume: nobody there": Case(
-        words=["resume", QUEUE, THERE], code=1, says=f"(?s)Not confirmed as resumed: {QUEUE}, {THERE}\\."
-    ),
-    "status: nobody there": Case(words=["status"], code=1, says=f"^Valkey at {NOBODY} does not answer"),
-    "pause: embedded one not running": Case(
-        words=["pause"], changes=EMBEDDED, code=1, says="^The embedded Valkey server of .* is not running"
-    ),
-    "status: embedded one not running": Case(
-        words=["status"], changes=EMBEDDED, code=1, says="^The embedded Valkey server of .* is not running"
-    ),
-    "no address": Case(
-        words=["pause"],
-        changes={"VALKEY_URL": "127.0.0.1:6379,password=hidden"},
-        code=2,
-        says=r"^VALKEY_URL is set to a value that is not shown; expected redis://HOST",
-    ),
-    "the file that names the server is not there": Case(
-        words=["pause"],
-        changes={"VALKEY_URL": None, "PI_ENV_FILE": "/nothing"},
-        code=2,
-        says="(?s)/nothing.*set VALKEY_URL to say which server is meant",
-    ),
-    "no queue": Case(words=["pause", "jobs", QUEUE], code=2, says="^'jobs' is no queue; allowed are pi-jobs"),
-    "no duration": Case(words=["pause", "--for", "1y"], code=2, says="argument --for: '1y' is no duration"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_switched_is_said_in_words(refusals, name):
-    said, case = refusals[name], REFUSED[name]
-
-    assert (said.code, said.out) == (case.code, ""), said
-    assert re.search(case.says, said.err), said.err
-    assert said.is_plain
-    assert "hidden" not in said.err
-
-
-def test_looking_starts_no_server(refusals, tmp_path_factory):
-    assert refusals["status: embedded one not running"].code == 1
-    assert not list(tmp_path_factory.getbasetemp().glob("switch*/state/valkey/*"))
-
-
 def test_stopping_works_when_everything_else_is_broken(console, valkey):
     file = console.home / "broken.env"
     file.write_bytes(b"no line at all\n\xff\xfe\nPI_MAX_TURNS='quoted'\nVALKEY_URL=" + console.url.encode())
@@ -110,7 +61,7 @@ def test_stopping_works_when_everything_else_is_broken(console, valkey):
     assert (shown["waiting"], shown["paused"]) == (0, 1)
     assert shown["pause"]["reason"] == "it burns in the ? kitchen"
     assert shown["pause"]["until"] - shown["pause"]["since"] == 2 * 3600 * 1000
-    assert resumed.out == f"Resumed the whole fleet on {console.url}; queues: pi-jobs.\n"
+    assert resumed.out == f"Resumed the whole fleet on {console.url}; queue: pi-jobs.\n"
 
 
 def test_one_queue_of_two_is_paused_and_status_says_which(console, valkey):
@@ -141,15 +92,50 @@ def test_a_queue_cannot_be_resumed_under_a_pause_of_the_fleet(console, valkey):
     assert switches.read(valkey, [QUEUE]).queues[QUEUE] is None
 
 
-def test_resuming_everything_reaches_a_queue_whose_host_is_down(console, valkey):
-    # It has paused, it is gone, and nothing but Valkey knows of its queue (the pause of a host that was down
-    # used to stay).
-    switches.pause(valkey, [THERE], by="somebody", reason="")
+def test_a_host_whose_row_is_gone_is_paused_and_resumed_while_it_is_down(console, valkey):
+    """Its row has expired and it still takes jobs; then it is down, and nothing but RQ knows of its queue."""
+    host = Host(valkey, queue=THERE, name="there")
+    host.beats.register()
+    host.enqueue("local-1")
+
+    fleet = console.run("pause")
+    paused = host.popper.pop()
+    own = console.run("pause", THERE)
+    valkey.delete(keys.QUEUES_KNOWN, queue_keys.queue_keys(THERE).takers)
+    resumed = console.run("resume")
+
+    assert f"Paused the whole fleet (2 queues: {QUEUE}, {THERE}) on {console.url}, until" in fleet.out
+    assert f"Paused {THERE} on {console.url}, until resumed.\n" == own.out
+    assert type(paused).__name__ == "Paused"
+    assert resumed.out == f"Resumed the whole fleet on {console.url}; 2 queues: {QUEUE}, {THERE}.\n"
+    assert host.claim().job_id == "local-1"
+
+
+def test_resuming_takes_back_what_asks_any_known_host_to_stop_and_ends_no_drain(console, valkey):
+    register(valkey, "alive", routes="false")
+    know(valkey, "0" * 16, "gone")
+    valkey.sadd(keys.QUEUES_KNOWN, THERE)
+    for name in ("alive", "gone", "there"):
+        valkey.hset(keys.stop_request(name), "by", "me")
+        valkey.hset(keys.drain(name), "by", "me")
 
     said = console.run("resume")
 
-    assert said.out == f"Resumed {THERE} on {console.url}; queues: {QUEUE}, {THERE}.\n"
-    assert status(console)["pausedState"] is False
+    assert said.out == f"Nothing was paused on {console.url}; 2 queues: {QUEUE}, {THERE}.\n"
+    assert not list(valkey.scan_iter("stop:req:*"))
+    assert len(list(valkey.scan_iter("drain:*"))) == 3
+
+
+def test_a_source_of_names_that_cannot_be_read_keeps_nobody_from_switching(console, valkey):
+    valkey.set(keys.HOSTS_LIVE, "somebody else's")
+
+    said = [console.run(*words) for words in (["pause"], ["pause", QUEUE], ["queue"], ["resume"])]
+
+    assert [one.code for one in said] == [0, 0, 0, 0]
+    assert all("could be looked up (registry: wrong-type): there may be more" in one.err for one in said), (
+        said
+    )
+    assert "The pause holds those as well." in said[0].err
 
 
 def test_a_name_that_was_never_heard_of_is_paused_and_asked_about(console, valkey):
@@ -198,16 +184,80 @@ def test_a_pause_outlives_the_server_and_holds_a_worker_that_comes_later(tmp_pat
     assert type(popped).__name__ == "Paused"
 
 
-def test_a_server_that_refuses_is_quoted_and_nothing_is_confirmed(console, valkey):
-    # The script fails half-way: after the pause, at the list of queues.
+@pytest.mark.parametrize(
+    ("command", "queues", "stands"),
+    [
+        # The script of a pause fails after the first switch, at the list of queues.
+        pytest.param(
+            ["pause", QUEUE, THERE],
+            f"Not confirmed as paused: {QUEUE}, {THERE}",
+            f"Paused now: {QUEUE}; not paused: {THERE}.",
+            id="pause",
+        ),
+        # That of a resume has ended the fleet's pause by then, and no queue's own.
+        pytest.param(
+            ["resume"],
+            "Not confirmed as resumed: the whole fleet",
+            f"Paused now: {BELOW}; not paused: {QUEUE}, {THERE}.",
+            id="resume",
+        ),
+    ],
+)
+def test_a_switch_that_is_refused_half_way_tells_of_each_queue(console, valkey, command, queues, stands):
+    if command == ["resume"]:
+        switches.pause(valkey, [keys.FLEET, BELOW], by="me", reason="")
+    for queue in (THERE, BELOW) if command == ["resume"] else ():
+        valkey.sadd(queue_keys.QUEUES, f"rq:queue:{queue}")
+    valkey.delete(keys.QUEUES_KNOWN)
     valkey.set(keys.QUEUES_KNOWN, "somebody else's")
 
-    said = console.run("pause", QUEUE)
+    said = console.run(*command)
 
     assert (said.code, said.out) == (1, "")
     assert "refused what was asked of it (ResponseError: " in said.err
-    assert f"Not confirmed as paused: {QUEUE}." in said.err
+    assert f"{queues}. `manage.py status` tells; repeating this is safe.\n{stands}\n" in said.err
     assert said.is_plain
+
+
+def test_what_stands_in_the_list_of_queues_and_is_none_is_not_shown(console, valkey):
+    valkey.sadd(keys.QUEUES_KNOWN, "\x1b[2J")
+    valkey.hset(keys.pause("\x1b[2J"), "by", "x")
+
+    assert console.run("resume").out == f"Nothing was paused on {console.url}; queue: {QUEUE}.\n"
+
+
+def test_a_thousand_hosts_are_paused_counted_and_resumed_in_two_seconds(valkey, valkey_url, settings):
+    """What Python and Django cost at the start of a command is left out."""
+    settings.PIDISPATCH_ENVIRONMENT = {"VALKEY_URL": valkey_url}
+    names = [f"host-{number}" for number in range(1000)]
+    for name in names:
+        register(valkey, name)
+        know(valkey, f"{names.index(name):016x}", name)
+    queues = [f"pi-jobs@{name}" for name in names]
+    for queue in queues[:50]:
+        Host(valkey, queue=queue).enqueue(f"local-{queue}")
+
+    taken = {}
+    for title, words in {
+        "pause": ["pause"],
+        "status": ["status"],
+        "resume": ["resume"],
+        "pause by name": ["pause", *queues],
+        "status of them": ["status"],
+        "resume by name": ["resume", *queues],
+        "resume of all": ["resume"],
+    }.items():
+        out = io.StringIO()
+        began = time.monotonic()
+        call_command(*words, stdout=out, stderr=io.StringIO())
+        taken[title] = (round(time.monotonic() - began, 3), out.getvalue())
+    print({title: seconds for title, (seconds, _) in taken.items()})
+
+    assert "(1001 queues: " in taken["pause"][1]
+    assert json.loads(taken["status"][1])["paused"] == 50
+    assert len(json.loads(taken["status of them"][1])["pausedQueues"]) == 1000
+    assert "Resumed 1000 queues: " in taken["resume by name"][1]
+    assert max(seconds for seconds, _ in taken.values()) < 2
 
 
 def test_a_wrong_password_is_said_and_not_shown(console, valkey):

@@ -9,7 +9,7 @@ import pytest
 
 from dispatch.jobs import local_job
 from hosts import switches
-from tests.dispatch.consolekit import NOBODY, Case, Console, run_all
+from tests.dispatch.consolekit import Console
 from tests.dispatch.queuekit import QUEUE, Host, everything
 from tests.dispatch.test_command_switch import EVERYTHING_BROKEN
 
@@ -26,37 +26,6 @@ def host(valkey):
     host = Host(valkey)
     host.beats.register()
     return host
-
-
-REFUSED = {
-    "nobody there": Case(words=["why", "local-1"], code=1, says=f"Valkey at {NOBODY} does not answer"),
-    "embedded one not running": Case(
-        words=["why", "local-1"],
-        changes={"VALKEY_URL": "embedded", "PI_WORKER_NAME": None},
-        code=1,
-        says="^The embedded Valkey server of .* is not running",
-    ),
-    "no job named": Case(words=["why"], code=2, says="arguments are required: JOB"),
-}
-
-
-@pytest.fixture(scope="module")
-def refusals(tmp_path_factory):
-    return run_all(Console(tmp_path_factory.mktemp("why")), REFUSED)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_asked_is_said_in_words(refusals, name):
-    said, case = refusals[name], REFUSED[name]
-
-    assert (said.code, said.out) == (case.code, ""), said
-    assert re.search(case.says, said.err), said.err
-    assert said.is_plain
-
-
-def test_asking_starts_no_server(refusals, tmp_path_factory):
-    assert refusals["embedded one not running"].code == 1
-    assert not list(tmp_path_factory.getbasetemp().glob("why*/state/valkey/*"))
 
 
 def test_a_job_of_which_nothing_is_known_is_an_error(console, host):

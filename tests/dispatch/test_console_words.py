@@ -11,7 +11,6 @@ from redis import exceptions
 
 from dispatch.console.arguments import one_line
 from dispatch.console.lookup import why_it_waits
-from dispatch.console.queues import known_queues, named_queues
 from dispatch.console.server import explained
 from dispatch.console.status import read_status
 from dispatch.console.tasks import read_task
@@ -83,21 +82,6 @@ def test_no_more_than_the_longest_task_is_read():
         read_task("-", stdin=pipe)
 
     assert pipe.tell() == MAX_TASK_BYTES + 1
-
-
-def test_known_queues_are_the_shared_one_and_what_is_a_name(valkey):
-    valkey.sadd(keys.QUEUES_KNOWN, THERE, "somebody-elses", b"\xff", "pi-jobs@bad name")
-
-    assert known_queues(valkey) == (QUEUE, THERE)
-
-
-def test_a_name_that_is_given_twice_counts_once_and_each_wrong_one_is_named():
-    assert named_queues([THERE, QUEUE, THERE]) == (THERE, QUEUE)
-
-    with pytest.raises(ConfigurationError) as error:
-        named_queues(["one", QUEUE, "pi-jobs@"])
-
-    assert [problem.split(" is ")[0] for problem in error.value.problems] == ["'one'", "'pi-jobs@'"]
 
 
 def test_status_adds_up_all_queues_and_shows_the_fleets_pause_before_a_queues_own(valkey):

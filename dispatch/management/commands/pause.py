@@ -10,12 +10,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from redis.exceptions import RedisError
 
 from dispatch import durations
 from dispatch.console.arguments import HIDDEN, one_line
-from dispatch.console.queues import known_queues, named_queues
-from dispatch.console.server import Server, confirming, switch_server
+from dispatch.console.queues import KnownQueues, known_queues, named_queues, read_queues
+from dispatch.console.server import switch_server
+from dispatch.console.switched import counted, missing, switching
 from hosts import keys, switches
 
 
@@ -44,8 +44,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         named = named_queues(options["queues"])
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
-            known = _known(server)
-            with confirming(server, "paused", named):
+            # A pause of the fleet holds every queue, found or not: nothing is looked up before it.
+            before = read_queues(server.client) if named else None
+            with switching(server, "paused", named, lambda: named or known_queues(server.client)):
                 flag = switches.pause(
                     server.client,
                     named or (keys.FLEET,),
@@ -53,22 +54,19 @@ class Command(BaseCommand):
                     reason=one_line(options["reason"]),
                     lasting=options["lasting"],
                 )
-            self.stdout.write(f"Paused {_what(named, known)} on {server.shown}, {_until(flag)}.")
-            for queue in named:
-                if known and queue not in known:
-                    self.stderr.write(f"{queue} was not known here before: is the name right?")
+            found = before or read_queues(server.client)
+            what = counted(named) if named else f"the whole fleet ({counted(found.names)})"
+            self.stdout.write(f"Paused {what} on {server.shown}, {_until(flag)}.")
+            for note in _notes(named, found):
+                self.stderr.write(note)
 
 
-def _known(server: Server) -> tuple[str, ...]:
-    """List the queues for the answer; none on a fault, which must not keep anybody from pausing."""
-    try:
-        return known_queues(server.client)
-    except RedisError:
-        return ()
-
-
-def _what(named: tuple[str, ...], known: tuple[str, ...]) -> str:
-    return ", ".join(named) or f"the whole fleet ({', '.join(known) or 'its queues could not be read'})"
+def _notes(named: tuple[str, ...], found: KnownQueues) -> list[str]:
+    """Say what a person should know who paused the fleet, or queues by name."""
+    gap = missing(found)
+    notes = [gap if named else f"{gap} The pause holds those as well."] if gap else []
+    unknown = (queue for queue in named if queue not in found.names)
+    return notes + [f"{queue} was not known here before: is the name right?" for queue in unknown]
 
 
 def _who() -> str:

@@ -11,8 +11,9 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console import lookup, queue_shown
 from dispatch.console.arguments import HIDDEN
-from dispatch.console.queues import known_queues, named_queues
+from dispatch.console.queues import named_queues, read_queues
 from dispatch.console.server import switch_server
+from dispatch.console.switched import missing
 
 _MOST = 1000
 
@@ -32,7 +33,7 @@ class Command(BaseCommand):
     suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("queues", nargs="*", metavar="QUEUE", help="default: all queues ever used")
+        parser.add_argument("queues", nargs="*", metavar="QUEUE", help="default: all queues")
         parser.add_argument(
             "--limit", type=limit, default=20, metavar="N", help="jobs shown of each section; default 20"
         )
@@ -43,10 +44,12 @@ class Command(BaseCommand):
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
             # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
-            known = known_queues(server.client)
-            views = lookup.view(server.client, named or known, limit=options["limit"])
+            found = read_queues(server.client)
+            views = lookup.view(server.client, named or found.names, limit=options["limit"])
+        if gap := missing(found):
+            self.stderr.write(gap)
         for queue in named:
-            if queue not in known:
+            if queue not in found.names:
                 self.stderr.write(f"{queue} was never used here: is the name right?")
         if options["json"]:
             self.stdout.write(json.dumps(queue_shown.as_data(views)))
