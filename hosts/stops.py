@@ -115,7 +115,7 @@ def answer(client: redis.Redis, *, host: str, request_id: str, containers: Mappi
 
 
 def answers(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, Answer]:
-    """Read what these hosts answered last; one without an answer, or with one of a wrong type, is left out."""
+    """Read what these hosts answered last; one without an answer, or with one of no use, is left out."""
     with client.pipeline(transaction=False) as pipeline:
         for host in hosts:
             pipeline.hgetall(keys.stop_answer(host))

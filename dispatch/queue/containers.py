@@ -6,16 +6,20 @@ An entry stays until the host's engine says that the container is gone, or its o
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from dispatch.ids import rq_id
 from dispatch.queue import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import redis
 
+_PREFIX = keys.containers("")
+_SCAN_PAGE = 500
 # An entry nobody confirmed outlives the container's own deadline by this long.
 KEPT_AFTER_DEADLINE_MS = 5 * 60 * 1000
 
@@ -36,8 +40,48 @@ class Begun:
 
 def begun(client: redis.Redis, host_id: str) -> list[Begun]:
     """List every container that the host began and whose end its engine has not confirmed."""
-    entries = cast("dict[bytes, bytes]", client.hgetall(keys.containers(host_id)))
-    return sorted((_read(name, value) for name, value in entries.items()), key=lambda one: one.name)
+    return _sorted(cast("dict[bytes, bytes]", client.hgetall(keys.containers(host_id))))
+
+
+def listing_hosts(client: redis.Redis, *, seconds: float = 2.0) -> tuple[frozenset[str], bool]:
+    """Find the host-ids that have a list of containers, by every key of the server.
+
+    Whether all keys were seen within these seconds comes with it.
+    """
+    ends = time.monotonic() + seconds
+    found: set[str] = set()
+    cursor = 0
+    while True:
+        cursor, page = cast(
+            "tuple[int, list[bytes]]", client.scan(cursor, match=f"{_PREFIX}*", count=_SCAN_PAGE)
+        )
+        found.update(key.decode("utf-8", "replace").removeprefix(_PREFIX) for key in page)
+        if cursor == 0 or time.monotonic() >= ends:
+            return frozenset(found), cursor == 0
+
+
+def begun_everywhere(client: redis.Redis, host_ids: Iterable[str]) -> dict[str, list[Begun]]:
+    """List the containers of these hosts as `begun` does, in one go; a list of a wrong type is empty."""
+    asked = list(host_ids)
+    with client.pipeline(transaction=False) as pipeline:
+        for host_id in asked:
+            pipeline.hgetall(keys.containers(host_id))
+        found = pipeline.execute(raise_on_error=False)
+    return {host_id: _sorted(one) for host_id, one in zip(asked, found, strict=True) if isinstance(one, dict)}
+
+
+def worker_names(client: redis.Redis, entries: Iterable[Begun]) -> Mapping[str, str]:
+    """Find which worker began these, by their jobs: token to the worker's name, where the job still tells."""
+    tokens = {one.token: one.job_id for one in entries if one.token}
+    with client.pipeline(transaction=False) as pipeline:
+        for job_id in tokens.values():
+            pipeline.hmget(_hash_of(job_id), ["taker", "host"])
+        found = pipeline.execute(raise_on_error=False)
+    named = {}
+    for token, values in zip(tokens, found, strict=True):
+        if isinstance(values, list) and values[0] == token.encode() and values[1]:
+            named[token] = values[1].decode("utf-8", "replace")
+    return named
 
 
 def forget(client: redis.Redis, host_id: str, names: Iterable[str]) -> None:
@@ -54,6 +98,18 @@ def outlived(entries: Iterable[Begun], *, now_ms: int) -> list[str]:
         for one in entries
         if one.deadline_ms is not None and now_ms > one.deadline_ms + KEPT_AFTER_DEADLINE_MS
     ]
+
+
+def _hash_of(job_id: str) -> bytes:
+    try:
+        return keys.job(rq_id(job_id).encode())
+    except ValueError:
+        # Of an entry that cannot be read, or no id of ours: the name of no job.
+        return keys.job(b"")
+
+
+def _sorted(entries: Mapping[bytes, bytes]) -> list[Begun]:
+    return sorted((_read(name, value) for name, value in entries.items()), key=lambda one: one.name)
 
 
 def _read(name: bytes, value: bytes) -> Begun:

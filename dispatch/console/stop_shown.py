@@ -1,0 +1,135 @@
+"""The answer of `stop` as lines for a person, and as data for programs and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dispatch.console.arguments import one_line
+from dispatch.console.counts import number_of
+from dispatch.console.instants import span, stamp
+from dispatch.console.stopped import SCAN, VALKEY, Fate, Stopped, Why
+from hosts.stops import Confirmed
+from runs import labels
+
+_GAP = "  "
+_CONFIRMED = "confirmed gone"
+_SOURCES: Mapping[str, str] = {
+    VALKEY: "Valkey did not answer the last question",
+    SCAN: "Valkey holds too many keys to look through all of them",
+}
+
+
+def switched(found: Stopped) -> str:
+    """Say what holds from now on, and how to end that."""
+    if found.only is None:
+        return "The whole fleet is paused, until `manage.py resume`."
+    return f"{found.only} takes no job, until `manage.py undrain {found.only}`."
+
+
+def asked(found: Stopped) -> list[str]:
+    """Say who was asked, and what a person should know of that."""
+    said = [f"Asked to stop what runs: {', '.join(found.asked) or 'nobody, no host is known'}."]
+    if not found.is_known:
+        said.append(f"No worker named {found.only} was ever seen here: is the name right?")
+    unread = [_SOURCES.get(source, f"{source} could not be read") for source in found.gaps]
+    if unread:
+        tokens = ", ".join(found.gaps.values())
+        said.append(f"There may be more hosts than are named here: {'; '.join(unread)} ({tokens}).")
+    return said
+
+
+def progress(found: Stopped) -> str:
+    """Say in one line how many are gone, and whose are not."""
+    gone = len(found.fates) - len(found.unconfirmed)
+    hosts = dict.fromkeys(one.host or one.host_id for one in found.unconfirmed)
+    waits = f"; waiting for {', '.join(hosts)}" if hosts else ""
+    return one_line(f"{found.seconds:5.1f} s  {gone} of {len(found.fates)} confirmed gone{waits}")
+
+
+def lines(found: Stopped) -> list[str]:
+    """Say of each container whether it is confirmed as gone, then how many are."""
+    rows = [
+        (one.host or one.host_id, one.container.name, f"job {one.container.job_id or '?'}", _said(one))
+        for one in found.fates
+    ]
+    return [*_table(rows), _total(found)]
+
+
+def _total(found: Stopped) -> str:
+    count, gone = len(found.fates), len(found.fates) - len(found.unconfirmed)
+    if not count:
+        return "No container was running." if found.is_proven else "No container was found."
+    return f"{gone} of {number_of(count, 'container is', 'containers are')} confirmed gone."
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(one_line(row[column])) for row in rows) for column in range(3)] if rows else []
+    return [
+        _GAP.join([*(one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+
+
+def _said(one: Fate) -> str:
+    if one.state is Confirmed.GONE:
+        return _CONFIRMED
+    return f"unconfirmed: {_why(one)}"
+
+
+def _why(one: Fate) -> str:
+    match one.why:
+        case Why.STOPPING:
+            return f"{one.host} is stopping it, and its engine has not said that it is gone"
+        case Why.HOST_SILENT:
+            return f"{one.host} has been silent for {span(one.silent_ms or 0)}"
+        case Why.HOST_UNKNOWN:
+            return "nobody knows the worker of this host-id, so that it could not be asked"
+        case _:
+            beat = "" if one.silent_ms is None else f"; its last beat was {span(one.silent_ms)} ago"
+            return f"{one.host} has not answered{beat}"
+
+
+def remedy(found: Stopped) -> str:
+    """Say what to do about what is not confirmed; blank when all is."""
+    if found.is_proven:
+        return ""
+    said = ["Not everything is confirmed as stopped."]
+    hosts = dict.fromkeys(one.host or one.host_id for one in found.unconfirmed)
+    if hosts:
+        look = f"`docker ps --filter label={labels.HOST}` on {', '.join(hosts)} shows what runs there"
+        said.append(f"{look}; `docker rm --force NAME` ends it.")
+        said.append("A worker that comes back stops its containers by itself" + _deadline(found))
+    said.append("Repeating this command asks and looks again.")
+    return one_line(" ".join(said))
+
+
+def _deadline(found: Stopped) -> str:
+    ends = [ms for one in found.unconfirmed if (ms := one.container.deadline_ms) is not None]
+    return f", and each ends itself at its deadline, the last at {stamp(max(ends))}." if ends else "."
+
+
+def as_data(found: Stopped) -> dict[str, Any]:
+    """Put it into the shape of `stop --json`: instants and ages in ms, null where nothing is known."""
+    return {
+        "request": found.request.request_id,
+        "at": found.request.at_ms,
+        "host": found.only,
+        "asked": list(found.asked),
+        "gaps": dict(found.gaps),
+        "proven": found.is_proven,
+        "containers": [
+            {
+                "host": one.host,
+                "hostId": one.host_id,
+                "job": one.container.job_id or None,
+                "attempt": one.container.attempt,
+                "container": one.container.name,
+                "state": one.state.value,
+                "why": one.why.value if one.why else None,
+                "silent": one.silent_ms,
+                "deadline": one.container.deadline_ms,
+            }
+            for one in found.fates
+        ],
+    }
