@@ -47,7 +47,7 @@ class Fleet:
         self.bounds: dict[str, int | None] = {}
         self._image = image
         self._witness = EngineWitness(engine) if image else None
-        self._workers: dict[str, WorkerProcess] = {}
+        self.workers: dict[str, WorkerProcess] = {}
         self._producer = Producer(self.client)
         self._numbers = itertools.count(1)
         # Several fleets may use one engine at once, and a container's name is made of the job's id alone.
@@ -59,7 +59,7 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for worker in self._workers.values():
+        for worker in self.workers.values():
             worker.kill()
         if self._witness is not None:
             self._witness.remove(self.host_ids)
@@ -70,14 +70,14 @@ class Fleet:
     @property
     def host_ids(self) -> list[str]:
         """The hosts whose workers have started once."""
-        return [host_id for worker in self._workers.values() if (host_id := worker.host_id)]
+        return [host_id for worker in self.workers.values() if (host_id := worker.host_id)]
 
     def worker(self, name: str = "alpha", **options: Any) -> WorkerProcess:
         """Make the worker of a host (see `WorkerProcess`); it is not started."""
         worker = WorkerProcess(
             self.home / name, self.url, name=name, **{"image": self._image or IMAGE, **options}
         )
-        self._workers[name] = worker
+        self.workers[name] = worker
         return worker
 
     def folder(self, name: str, **orders: str) -> Path:
@@ -191,7 +191,7 @@ class Fleet:
 
     def events(self, *names: str) -> list[dict[str, Any]]:
         """What the workers have logged, of these names (all)."""
-        found = [event for worker in self._workers.values() for event in worker.events()]
+        found = [event for worker in self.workers.values() for event in worker.events()]
         return [event for event in found if not names or event["event"] in names]
 
     def evidence(self) -> Evidence:
@@ -205,7 +205,7 @@ class Fleet:
             dirty=dirty_keys(self.client),
             counted=counted,
             granted=granted,
-            hosts=len(self._workers),
+            hosts=len(self.workers),
             bounds=dict(self.bounds),
         )
 
@@ -219,13 +219,13 @@ class Fleet:
 
     def complaints(self) -> str:
         """What the workers wrote to standard error."""
-        return "".join(worker.complaint() for worker in self._workers.values())
+        return "".join(worker.complaint() for worker in self.workers.values())
 
     def _jobs(self, job_ids: Sequence[str]) -> Any:
         return gather_jobs(self.client, job_ids, self._state_dirs(), self.events())
 
     def _state_dirs(self) -> Iterable[Path]:
-        return (worker.state_dir for worker in self._workers.values())
+        return (worker.state_dir for worker in self.workers.values())
 
     def _left(self) -> list[str]:
         """Name containers, networks, job directories and half-written files that are still there."""

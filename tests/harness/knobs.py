@@ -28,6 +28,10 @@ QUICK = WorkerTimings(
     sweep_every=0.3,
     reap_every=1,
     record_every=0.5,
+    host_beat_every=0.5,
+    host_row_ttl=6,
+    orders_every=0.1,
+    upkeep_every=0.5,
     valkey_retry_max=0.5,
     queue=Timings(beat_every=0.5, late=4, gone=6, grace=6, execution_ttl=10),
 )

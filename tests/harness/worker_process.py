@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hosts.names import host_queue
 from tests.harness.knobs import Knobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,8 @@ def until(holds: Callable[[], Any], *, seconds: float, what: str) -> None:
 class WorkerProcess:
     """One host's worker: its own state directory below `home`, as many processes after one another as asked.
 
-    Its standard output goes to one file that all of them append to.
+    Its standard output goes to one file that all of them append to. `root` is where its program is: another
+    version's, for a fleet that is being upgraded.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class WorkerProcess:
         concurrency: int = 4,
         daily_cap: int = 100_000,
         environment: Mapping[str, str] | None = None,
+        root: Path = ROOT,
     ) -> None:
         self.home = home
+        self._root = root
         self.name = name
         self.state_dir = home / "state"
         self.starts = 0
@@ -75,6 +79,11 @@ class WorkerProcess:
         return self._environment
 
     @property
+    def queue(self) -> str:
+        """Its own queue."""
+        return host_queue(self.name)
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
@@ -90,14 +99,17 @@ class WorkerProcess:
         path = self.state_dir / "host-id"
         return path.read_text().strip() if path.exists() else None
 
-    def start(self, knobs: Knobs, *, ready: bool = True) -> None:
-        """Start a process; with `ready` wait until it says that it takes jobs."""
+    def start(self, knobs: Knobs | str, *, ready: bool = True) -> None:
+        """Start a process; with `ready` wait until it says that it takes jobs. Text is another version's."""
         assert self._process is None or self._process.poll() is not None
         said = self._out.stat().st_size if self._out.exists() else 0
         with self._out.open("ab") as out, (self.home / "stderr.log").open("ab") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.harness.worker_main", knobs.to_json()],
-                cwd=ROOT,
+                [
+                    *(sys.executable, "-m", "tests.harness.worker_main"),
+                    knobs if isinstance(knobs, str) else knobs.to_json(),
+                ],
+                cwd=self._root,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

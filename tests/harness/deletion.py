@@ -1,0 +1,42 @@
+"""Somebody who deletes, again and again, what the fleet may lose at any time: registry, mirror, leases."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from tests.harness.evidence import DELETABLE
+
+
+class Deletion:
+    """Deletes for as long as the block lasts; `times` says how often, `deleted` how many keys in all."""
+
+    def __init__(self, client: redis.Redis, *, every: float) -> None:
+        self.times = self.deleted = 0
+        self._client = client
+        self._every = every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._delete, name="deletion", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _delete(self) -> None:
+        while not self._over.wait(self._every):
+            try:
+                keys = [key for pattern in DELETABLE for key in self._client.scan_iter(pattern, count=1000)]
+                self.deleted += self._client.delete(*keys) if keys else 0
+                self.times += 1
+            except redis.exceptions.ConnectionError:
+                # A server that is being restarted has lost nothing: it is tried again.
+                continue
