@@ -12,14 +12,28 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from dispatch.ids import rq_id
+from dispatch.queue import keys
 from dispatch.queue.dropping import Drop, drop
+from dispatch.queue.moving import Moved, move
 from dispatch.queue.popper import Claimed, Empty, Paused
 from dispatch.queue.producer import Enqueued
 from dispatch.queue.transitions import Step
 from dispatch.queue.waiters import Waiters
 from hosts import switches
-from tests.dispatch.queuekit import JOB, MOVES, QUEUE, Host, age_beat, assert_sound, hash_of, listed, records
+from tests.dispatch.queuekit import (
+    JOB,
+    MOVES,
+    QUEUE,
+    Host,
+    age_beat,
+    assert_sound,
+    hash_of,
+    listed,
+    records,
+)
 
+# A queue that nobody takes from: jobs go there and come back.
+ASIDE = "pi-jobs@gamma"
 HOSTS = {"alpha": "aaaa", "beta": "bbbb"}
 # From a state, what a move by its owner makes of a job.
 LEADS = {
@@ -49,6 +63,7 @@ class Model:
     begun: int = 0
     attempt: int = 0
     was_taken: bool = False
+    queue: str = QUEUE
 
 
 class Fleet(RuleBasedStateMachine):
@@ -84,7 +99,7 @@ class Fleet(RuleBasedStateMachine):
     def pop(self, name):
         popped = self.hosts[name].popper.pop()
 
-        waiting = [job_id for job_id, job in self.jobs.items() if job.state == "queued"]
+        waiting = [job_id for job_id, job in self.jobs.items() if (job.state, job.queue) == ("queued", QUEUE)]
         if self.paused:
             assert popped == Paused()
             return None
@@ -127,15 +142,38 @@ class Fleet(RuleBasedStateMachine):
         if lead != "started":
             job.token, job.left = None, claimed.token
 
+    @rule(way=st.permutations([QUEUE, ASIDE]), numbers=st.lists(st.integers(0, 4), unique=True))
+    def reroute(self, way, numbers):
+        source, target = way
+        raw_ids = {rq_id(f"local-{number}").encode(): f"local-{number}" for number in numbers}
+
+        answers = move(self.client, list(raw_ids), source=source, target=target)
+
+        assert answers == {raw_id: self.moved(job_id, source, target) for raw_id, job_id in raw_ids.items()}
+
+    def moved(self, job_id, source, target):
+        job = self.jobs.get(job_id)
+        if job is None:
+            return Moved.ABSENT
+        if job.queue == source and job.state in {"queued", "scheduled"}:
+            job.queue = target
+        if job.queue == target:
+            return Moved.MOVED
+        return {"in hand": Moved.IN_HAND, "started": Moved.STARTED}.get(job.state, Moved.OVER)
+
     @rule()
     def promote(self):
-        self.hosts["alpha"].promoter.promote([QUEUE])
-        asleep = [rq_id(job_id).encode() for job_id, job in self.jobs.items() if job.state == "scheduled"]
+        self.hosts["alpha"].promoter.promote([QUEUE, ASIDE])
+        asleep = [
+            (job.queue, rq_id(job_id).encode())
+            for job_id, job in self.jobs.items()
+            if job.state == "scheduled"
+        ]
         waiters = Waiters(self.client)
-        waiters.wake_some([QUEUE], "retry", after=-math.inf, most=len(self.jobs) + 1)
-        waiters.wake_oldest([QUEUE], "scope-busy", "abcd")
-        waiters.wake_these((QUEUE, raw_id) for raw_id in asleep)
-        self.hosts["beta"].promoter.promote([QUEUE])
+        waiters.wake_some([QUEUE, ASIDE], "retry", after=-math.inf, most=len(self.jobs) + 1)
+        waiters.wake_oldest([QUEUE, ASIDE], "scope-busy", "abcd")
+        waiters.wake_these(asleep)
+        self.hosts["beta"].promoter.promote([QUEUE, ASIDE])
         for job in self.jobs.values():
             if job.state == "scheduled":
                 job.state = "queued"
@@ -230,12 +268,18 @@ class Fleet(RuleBasedStateMachine):
             assert found["attempt"] == str(job.attempt)
             assert finals[job_id] == job.finals <= 1
             assert job.begun <= job.attempt + 1
-        assert_sound(self.client, self.jobs)
+            assert found["origin"] == job.queue
+        for queue in (QUEUE, ASIDE):
+            there = [job_id for job_id, job in self.jobs.items() if job.queue == queue]
+            assert_sound(self.client, there, queue)
+            asleep = [one.decode() for one in self.client.zrange(keys.queue_keys(queue).scheduled, 0, -1)]
+            assert {*listed(self.client, queue), *asleep} <= set(there)
 
     @invariant()
     def what_was_taken_before_goes_before_what_never_was(self):
-        line = [self.jobs[job_id].was_taken for job_id in listed(self.client)]
-        assert line == sorted(line, reverse=True)
+        for queue in (QUEUE, ASIDE):
+            line = [self.jobs[job_id].was_taken for job_id in listed(self.client, queue)]
+            assert line == sorted(line, reverse=True)
 
 
 @pytest.mark.parametrize("steps", [50])

@@ -370,6 +370,15 @@ def test_an_own_entry_that_no_run_holds_is_settled_after_the_grace(valkey, host,
     assert_sound(valkey, ["local-1"])
 
 
+def test_a_look_at_other_queues_in_between_begins_no_grace_anew(host, clock):
+    pop_and_forget(host)
+    host.sweeper.tick([QUEUE])
+    clock.seconds += 15
+    host.sweeper.tick(["pi-jobs@beta"])
+
+    assert host.sweeper.tick([QUEUE]).put_back == ("local-1",)
+
+
 def test_what_a_run_holds_stays_with_it_however_long(valkey, host, clock):
     host.enqueue("local-2")
     host.claim()
@@ -457,6 +466,33 @@ def test_a_queue_that_nobody_here_drains_is_swept_as_well(valkey, clock, peer):
     age_beat(valkey, theirs, 100)
 
     assert [one.queue for one in peer.sweeper.tick([QUEUE, "pi-jobs@alpha"]).failed] == ["pi-jobs@alpha"]
+
+
+def test_a_queue_of_the_dead_that_two_sweep_at_once_is_settled_once(valkey, clock):
+    theirs = Host(valkey, queue="pi-jobs@gamma", name="gamma", host_id="cccc", timings=TIMINGS)
+    theirs.enqueue(*(f"local-{number}" for number in range(2, 6)))
+    theirs.start()
+    for _ in range(3):
+        theirs.claim()
+    age_beat(valkey, theirs, 100)
+    rival = Host(valkey, name="delta", host_id="dddd", timings=TIMINGS, clock=clock)
+    swept = {}
+
+    def meanwhile(point):
+        # Right before the first step of the one, the other does all of it.
+        if point.startswith("before") and "rival" not in swept:
+            swept["rival"] = Swept()
+            swept["rival"] = rival.sweeper.tick([theirs.queue])
+
+    slow = Host(valkey, name="beta", host_id="bbbb", timings=TIMINGS, clock=clock, delays=meanwhile)
+    clock.seconds += 1000
+    swept["slow"] = slow.sweeper.tick([theirs.queue])
+
+    assert (len(swept["rival"].put_back), len(swept["rival"].failed)) == (3, 1)
+    assert swept["slow"] == Swept()
+    assert listed(valkey, theirs.queue) == ["local-3", "local-4", "local-5"]
+    stalled = [{"job": "local-2", "cause": "stalled", "host": "gamma"}]
+    assert (records(valkey, "dddd"), records(valkey, "bbbb")) == (stalled, [])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from rq.results import Result
 from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker
 
+from dispatch.queue.moving import move
 from dispatch.queue.owner import execution_id
 from dispatch.queue.queues import DispatchJob, rq_queue
 from dispatch.queue.registration import Registration
@@ -23,6 +24,7 @@ from tests.dispatch.queuekit import QUEUE, Host, everything
 
 OURS = "local-1"
 TWIN = "local-2"
+OTHER = "pi-jobs@beta"
 TTL = 90
 # The fields that are ours alone.
 OUR_FIELDS = re.compile(
@@ -250,6 +252,25 @@ def test_promotion_leaves_what_rq_leaves_of_an_enqueued_job(valkey, host):
     ours, theirs = twins(valkey)
 
     assert ours == theirs
+
+
+@pytest.mark.parametrize("asleep", [False, True], ids=["in line", "asleep"])
+def test_a_move_leaves_what_rq_leaves_of_a_job_given_to_that_queue(valkey, host, asleep):
+    if asleep:
+        host.put_off(host.claim(), 4_000_000_000_000)
+    move(valkey, [OURS.encode()], source=QUEUE, target=OTHER)
+    job, queue = twin(valkey), rq_queue(valkey, OTHER)
+    job.origin = OTHER
+    if asleep:
+        queue.schedule_job(job, datetime.fromtimestamp(4_000_000_000, UTC))
+    else:
+        queue._enqueue_job(job)
+
+    ours, theirs = twins(valkey)
+
+    assert ours == theirs
+    assert (f"rq:scheduled:{OTHER}" if asleep else f"rq:queue:{OTHER}") in ours
+    assert valkey.sismember("rq:queues", f"rq:queue:{OTHER}")
 
 
 def test_rq_reads_our_job_back(valkey, host):

@@ -41,8 +41,9 @@ local function move_sleeper(id, reason, scope)
   return 'moved'
 end
 
-local front, back = {}, {}
-local function move(id)
+-- What stands in line waits for the second round: once one has left its list, nothing fails before it is in the other.
+local line = {}
+local function move_unless_in_line(place, id)
   local found = redis.pcall('HMGET', prefix .. id, 'status', 'origin', 'taker', 'reason', 'scope', 'left', 'putBacks')
   if found.err or not found[1] then
     return 'absent'
@@ -54,24 +55,26 @@ local function move(id)
     return move_sleeper(id, found[4], found[5])
   elseif status ~= 'queued' then
     return status == 'started' and status or 'over'
-  elseif found[3] or redis.call('LREM', KEYS[1], 1, id) == 0 then
-    -- Without a token, but not in line: just popped and not yet claimed.
-    return 'in-hand'
+  elseif not found[3] then
+    line[#line + 1] = { id = id, place = place, was_taken = was_taken(found[6], found[7]) }
   end
-  redis.call('HSET', prefix .. id, 'origin', other)
-  local line = was_taken(found[6], found[7]) and front or back
-  line[#line + 1] = { id = id }
-  return 'moved'
+  return 'in-hand'
 end
 
-local answer, moved = {}, false
+local answer = {}
 for i = 5, #ARGV do
-  answer[#answer + 1] = move(ARGV[i])
-  moved = moved or answer[#answer] == 'moved'
+  answer[#answer + 1] = move_unless_in_line(#answer + 1, ARGV[i])
 end
-if moved then
-  redis.call('SADD', KEYS[5], KEYS[3])
-  redis.call('SADD', KEYS[6], other)
+
+local front, back = {}, {}
+for _, one in ipairs(line) do
+  -- Without a token, but not in line: just popped and not yet claimed.
+  if redis.call('LREM', KEYS[1], 1, one.id) > 0 then
+    redis.call('HSET', prefix .. one.id, 'origin', other)
+    answer[one.place] = 'moved'
+    local part = one.was_taken and front or back
+    part[#part + 1] = one
+  end
 end
 if #front > 0 then
   local jobs = taken_before(KEYS[3], prefix, tonumber(ARGV[4]))
@@ -83,5 +86,12 @@ if #front > 0 then
 end
 for _, one in ipairs(back) do
   redis.call('RPUSH', KEYS[3], one.id)
+end
+for _, one in ipairs(answer) do
+  if one == 'moved' then
+    redis.call('SADD', KEYS[5], KEYS[3])
+    redis.call('SADD', KEYS[6], other)
+    break
+  end
 end
 return answer
