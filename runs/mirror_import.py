@@ -121,14 +121,14 @@ class MirrorImport:
         self._known = {member: end for member, end in self._known.items() if member in index}
         news = [member for member, end in index.items() if self._known.get(member) != end]
         for members in _slices(news):
-            if time.monotonic() >= ends:
-                return merging.TRUNCATED
             found = mirror.fetch(self._client, members).records
             kept = [record for record in found if self._keeps(record, now)]
             # A row that the database refuses for what it is would be refused again.
             if kept and RowFault.UNAVAILABLE in rows.write(kept):
                 return merging.unreachable(RowFault.UNAVAILABLE.value)
             self._known.update((member, index[member]) for member in members)
+            if time.monotonic() >= ends and members[-1] != news[-1]:
+                return merging.TRUNCATED
         return merging.OK if index else merging.OFF
 
     def _keeps(self, record: Record, now: datetime) -> bool:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from hosts.keys import pending_records
+from runs import mirror
 from runs.files import UNREADABLE, RecordFiles
+from runs.mirror import INDEX, Mirror
 from runs.models import Run
 from runs.record import Record
 from runs.recorder import Recorder
@@ -25,6 +29,7 @@ from tests.runs.test_files import no_byte_can_be_written
 from tests.runs.test_rows import row_refused, table_renamed
 
 KEY = pending_records(HOST_ID)
+NEWS = a_record(ended_at=datetime.now(UTC).replace(microsecond=0))
 ROOT = Path(__file__).parents[2]
 
 
@@ -36,6 +41,12 @@ def files(tmp_path) -> RecordFiles:
 @pytest.fixture
 def recorder(valkey, files, db) -> Recorder:
     return Recorder(valkey, HOST_ID, files, batch=8, first_pause_seconds=1, longest_pause_seconds=4)
+
+
+@pytest.fixture
+def mirroring(valkey, files, db) -> Recorder:
+    """A recorder of a host in a fleet."""
+    return Recorder(valkey, HOST_ID, files, mirror=Mirror(valkey, retention_days=30))
 
 
 def push(valkey: redis.Redis, *records: Record | bytes) -> None:
@@ -175,6 +186,72 @@ def test_a_list_that_another_host_moved_over_does_not_confuse(recorder, valkey):
 
     assert valkey.llen(KEY) == 0
     assert Run.objects.filter(pk=a_record(100).job_id).exists()
+
+
+@contextmanager
+def mirror_refused(valkey):
+    valkey.set(INDEX, "no index")
+    yield
+    valkey.delete(INDEX)
+
+
+@pytest.mark.parametrize(
+    ("fault", "left", "kept"),
+    [
+        pytest.param(lambda _: no_byte_can_be_written(), 1, {"row", "mirror"}, id="file"),
+        pytest.param(lambda _: table_renamed(), 1, {"file", "mirror"}, id="row"),
+        pytest.param(mirror_refused, 0, {"file", "row"}, id="mirror"),
+    ],
+)
+def test_file_row_and_mirror_are_each_tried_and_the_mirror_holds_nothing_back(
+    fault, left, kept, mirroring, valkey, files, events
+):
+    push(valkey, NEWS)
+    with fault(valkey):
+        mirroring.drain_once(0)
+        mirroring.drain_once(0)
+    found = {
+        "file": files.find(NEWS.job_id) == NEWS,
+        "row": Run.objects.filter(pk=NEWS.job_id).exists(),
+        "mirror": mirror.read(valkey, wanted=1).records == (NEWS,),
+    }
+
+    assert {place for place, is_kept in found.items() if is_kept} == kept
+    assert valkey.llen(KEY) == left
+    assert len(events()) == 1
+
+    assert mirroring.drain_once(5) == left
+    assert valkey.llen(KEY) == 0
+
+
+def test_a_crash_before_the_entries_leave_the_list_repeats_the_mirror(mirroring, valkey, files):
+    push(valkey, NEWS)
+    stops = Recorder(valkey, HOST_ID, files, reached=stop_at("filed"))
+    with pytest.raises(KeyboardInterrupt):
+        stops.drain_once(0)
+
+    mirroring.drain_once(0)
+
+    assert mirror.read(valkey, wanted=1).records == (NEWS,)
+
+
+def stop_at(point):
+    def reached(name):
+        if name == point:
+            raise KeyboardInterrupt
+
+    return reached
+
+
+def test_a_host_that_is_not_in_a_fleet_sends_no_command_of_the_mirror(recorder, valkey):
+    push(valkey, NEWS)
+    valkey.config_resetstat()
+
+    recorder.drain_once(0)
+
+    sent = {name for name, one in valkey.info("commandstats").items() if one["calls"]}
+    assert sent <= {f"cmdstat_{name}" for name in ("lrange", "lrem", "config|resetstat", "info")}
+    assert valkey.keys("runs:*") == []
 
 
 def test_valkey_being_away_is_told_to_who_drains(files, db, valkey):
