@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,12 +14,16 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dispatch.leases.leases import Leases
+from dispatch.queue import keys
+from dispatch.queue.owner import Owner
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Pass
 from dispatch.waits.check import CheckResult, Verdict, run_check
 from dispatch.waits.gate import WaitBounds, WaitGate, WaitingJob
 from dispatch.waits.holds import Hold, Holds
 from runs.outcome import Reason, Refusal
+from tests.harness.wire import Loss, Wire
 
 NOW = datetime(2026, 8, 1, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -69,12 +74,13 @@ class World:
         return WaitGate(
             holds=holds(self.client),
             profiles=self.profiles,
-            bounds=replace(self.bounds, **{k: v for k, v in changed.items() if k != "check"}),
+            bounds=replace(self.bounds, **{k: v for k, v in changed.items() if k not in {"check", "leases"}}),
             environment={"PATH": "/usr/bin:/bin"},
             concurrency=lambda: self.concurrency,
             is_live=lambda job_id: self.live(job_id),
             random=lambda: self.random,
             check=changed.get("check", run_check),
+            leases=changed.get("leases"),
         )
 
     def judge(
@@ -88,6 +94,9 @@ class World:
     ) -> Pass | Defer | Refusal:
         """Judge as a new pop of the job, or the same one `again`."""
         self.pops += not again
+        if gate.leases:
+            # As the pop does it: a slot of the fleet is for who has the job in hand.
+            self.client.hset(keys.job(job.job_id.encode()), "taker", f"b/{self.pops}")
         before = gate.slots.used
         try:
             answer = gate.judge(replace(job, token=f"b/{self.pops}"), now=now, stop=stop)
@@ -494,6 +503,95 @@ def test_of_twenty_jobs_at_once_one_is_checked(world):
     assert sorted(type(answer).__name__ for answer in answers) == ["Defer"] * 19 + ["Pass"]
     assert (world.folder / "ran").read_text() == "x\n"
     assert len(Holds(world.client).held()) == 19
+
+
+# 9.4: slots of the fleet
+
+
+OWNER = Owner(boot="aaaa-00000001", host_id="aaaa", host="alpha")
+ELSEWHERE = "beta#gh-9#bbbb-00000001/1"
+
+
+def checks_of_the_fleet(world: World) -> list[bytes]:
+    return sorted(world.client.get(key) for key in world.client.keys("wait:check:*"))
+
+
+@pytest.mark.parametrize("code", [0, 3, 2, "raises"])
+def test_a_check_holds_one_of_the_fleets_slots_inside_its_hosts(world, code):
+    seen: list[Any] = []
+
+    def look(*_: Any, **__: Any) -> CheckResult:
+        (key,) = world.client.keys("wait:check:*")
+        seen.append((world.client.get(key), 25_000 < world.client.pttl(key) <= 30_000))
+        if code == "raises":
+            raise OSError("broken")
+        verdict = {0: Verdict.GO, 3: Verdict.HOLD, 2: Verdict.REFUSE}[code]
+        return CheckResult(verdict, code, "exit")
+
+    world.profiles = {"a": world.folder, "b": world.folder}
+    gate = world.gate(check=look, leases=Leases(world.client, OWNER))
+    give_back = gate.slots.give_back
+    gate.slots.give_back = lambda: (seen.append(checks_of_the_fleet(world)), give_back())
+    job = replace(JOB, conditions=({"profile": "a"}, {"profile": "b"}))
+
+    with suppress(OSError):
+        world.judge(gate, job)
+
+    assert seen == [(b"alpha#gh-1#b/1", True)] * (1 + (code == 0)) + [[]], "given back before the host's"
+
+
+def test_without_a_slot_of_the_fleet_the_job_is_held_as_without_one_of_its_host(world):
+    world.script("ci", "exit 0")
+    world.client.set("wait:check:0", ELSEWHERE, px=60_000)
+    gate = world.gate(leases=Leases(world.client, OWNER), max_ms=HOUR_MS)
+
+    answers = [world.judge(gate, now=NOW + timedelta(seconds=index)) for index in range(6)]
+    late = world.judge(gate, now=NOW + timedelta(hours=1, seconds=5))
+
+    assert [sleep_ms(answer, NOW + timedelta(seconds=i)) // 1000 for i, answer in enumerate(answers)] == [
+        15
+    ] * 6
+    assert (late.reason, late.said["reason"]) == (Reason.WAIT_EXPIRED, "max-wait-unchecked")
+    throttled = {"event": "wait_check_throttled", "jobId": "gh-1", "delayMs": 15_000, "slots": 1}
+    said = [{**throttled, "where": "fleet"}] * 6
+    exceeded = {"event": "wait_capacity_exceeded", "jobId": "gh-1", "denials": 5, "slots": 1}
+    said.insert(4, {**exceeded, "hint": "PI_WAIT_CHECK_SLOTS", "where": "fleet"})
+    assert world.events() == said
+    assert checks_of_the_fleet(world) == [ELSEWHERE.encode()]
+
+
+def test_two_hosts_check_no_more_at_once_than_the_fleet_may(world):
+    """The second asks while the first one's check runs; with the host's own slots it would have one."""
+    answers = []
+
+    def other(*_: Any, **__: Any) -> CheckResult:
+        answers.append(world.judge(second, OTHER))
+        return CheckResult(Verdict.HOLD, 3, "not-yet")
+
+    world.profiles["ci"] = world.folder
+    beta = Owner(boot="bbbb-00000001", host_id="bbbb", host="beta")
+    second = world.gate(leases=Leases(world.client, beta))
+    first = world.gate(check=other, leases=Leases(world.client, OWNER))
+
+    world.judge(first)
+
+    assert [sleep_ms(answer) // 1000 for answer in answers] == [15]
+    assert world.told()[0] == "wait_check_throttled"
+
+
+@pytest.mark.parametrize("loss", Loss)
+def test_a_job_is_checked_though_nobody_can_tell_of_the_fleets_slots(world, valkey_url, loss):
+    world.script("ci", "exit 3")
+    wire = Wire(valkey_url)
+    client = wire.client()
+    client.ping()
+    wire.cut(loss, times=2)
+
+    answer = world.judge(world.gate(leases=Leases(client, OWNER)))
+
+    assert is_near(sleep_ms(answer), 60_000)
+    assert world.told() == ["fleet_lease_unavailable", "wait_check"]
+    assert checks_of_the_fleet(world) == []
 
 
 # 9.6: superseding

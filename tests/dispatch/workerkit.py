@@ -14,6 +14,7 @@ from typing import Any
 import redis
 
 from dispatch.effective import JobDefaults, Spending
+from dispatch.ids import Kind
 from dispatch.jobs import JobData
 from dispatch.money.ledger import Ledger
 from dispatch.money.tokens import TokenCounter
@@ -87,10 +88,13 @@ class Places:
             return self.answer
         self.standing += 1
         self.prepared += 1
-        nowhere = Path("/nonexistent/job")
-        workspace = Path(job.folder) if job.folder else nowhere / "workspace"
+        nowhere, is_forge = Path("/nonexistent/job"), job.kind.is_forge
         return Prepared(
-            job_dir=nowhere, workspace=workspace, outbox=nowhere / "outbox", sha=None, user=self.user
+            job_dir=nowhere,
+            workspace=Path(job.folder) if job.folder else nowhere / "workspace",
+            outbox=None if is_forge else nowhere / "outbox",
+            sha=None,
+            user=self.user,
         )
 
     def cleanup(self, prepared: Prepared) -> None:
@@ -205,6 +209,7 @@ class Bench:
                 cleanup=self.places.cleanup,
                 engine_is_clean=lambda: self.engine.is_clean,
                 runs=self.containers,
+                kinds=frozenset(fields.pop("kinds", [Kind.LOCAL])),
             ),
             client=client,
             transitions=Transitions(client=client, owner=owner, timings=timings.queue, delays=delays),
