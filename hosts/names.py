@@ -14,6 +14,7 @@ __all__ = [
     "declared",
     "defaulted",
     "found_queues",
+    "host_of_queue",
     "host_queue",
     "in_alphabet",
     "is_queue",
@@ -31,6 +32,11 @@ def host_queue(name: str) -> str:
     if not in_alphabet(name):
         raise ValueError("not a worker name")
     return f"{SHARED_QUEUE}{_SEPARATOR}{name}"
+
+
+def host_of_queue(queue: str) -> str | None:
+    """Name the host whose own queue it is; None for the shared one, and for no queue of ours."""
+    return queue.partition(_SEPARATOR)[2] or None if is_queue(queue) else None
 
 
 def is_queue(name: str) -> bool:

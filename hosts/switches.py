@@ -109,6 +109,15 @@ def undrain(client: redis.Redis, host: str) -> bool:
         return bool(pipeline.execute()[0])
 
 
+def drains(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, PauseFlag]:
+    """Read the drains that hold now among those of these workers, by name; one instant."""
+    if not hosts:
+        return {}
+    _, *rows = client.register_script(_READ)(keys=[keys.drain(host) for host in hosts])
+    flags = ((host, _flag(row)) for host, row in zip(hosts, rows, strict=True))
+    return {host: flag for host, flag in flags if flag}
+
+
 def _turn_on(
     client: redis.Redis, known: Mapping[str, str], *, by: str, reason: str, lasting: timedelta | None
 ) -> PauseFlag:

@@ -8,7 +8,7 @@ from typing import Any
 from dispatch.console.arguments import one_line
 from dispatch.console.cancelling import Cancelled, Fate
 from dispatch.console.instants import span
-from dispatch.console.waiting import TIMINGS
+from dispatch.console.obstacles import TIMINGS
 from runs import wording
 from runs.outcome import Reason
 

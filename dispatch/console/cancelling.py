@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dispatch.console.obstacles import QueueFacts
 from dispatch.console.standing import ended_as
-from dispatch.console.waiting import QueueFacts
 from dispatch.jobs import JobData
 from dispatch.queue import results
 from dispatch.queue.dropping import Drop, drop

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from dispatch.console import circumstances
+from dispatch.console.obstacles import QueueFacts, obstacle
 from dispatch.console.queues import known_queues
 from dispatch.console.standing import Facts
-from dispatch.console.waiting import QueueFacts, obstacle
 from dispatch.console.why import Explanation, explain
 from dispatch.ids import rq_id
 from dispatch.jobs import JobData
@@ -21,7 +22,6 @@ from dispatch.queue.states import State
 from dispatch.queue.waiters import WaitReason
 from dispatch.waits import conditions
 from dispatch.waits.holds import Holds
-from hosts import switches
 from hosts.identity import host_of
 
 if TYPE_CHECKING:
@@ -51,54 +51,32 @@ def asleep(client: redis.Redis, job_id: str, queue: str) -> Entry | None:
 
 
 def view(client: redis.Redis, queues: Sequence[str], *, limit: int) -> tuple[QueueView, ...]:
-    """Read these queues, at most `limit` jobs of each section: one step a queue, and one for the pauses."""
-    held = switches.read(client, queues)
+    """Read these queues, at most `limit` jobs of each section: one step a queue, a few for all."""
+    around = circumstances.read(client, queues)
     listings = [read_queue(client, queue, limit=limit) for queue in queues]
     return tuple(
-        QueueView(
-            listing=one,
-            facts=QueueFacts(
-                queue=one.queue,
-                now_ms=one.now_ms,
-                fleet=held.fleet,
-                own=held.queues[one.queue],
-                beats=one.beats,
-            ),
-        )
+        QueueView(listing=one, facts=around.facts(one.queue, now_ms=one.now_ms, beats=one.beats))
         for one in listings
     )
 
 
 def why_it_waits(client: redis.Redis, queue: str) -> str | None:
     """Say what keeps the queue's jobs from being taken; None when it is only their turn that is not yet."""
-    held = switches.read(client, (queue,))
+    around = circumstances.read(client, (queue,))
     takers = cast(
         "list[tuple[bytes, float]]", client.zrange(keys.queue_keys(queue).takers, 0, -1, withscores=True)
     )
-    blocked = obstacle(
-        QueueFacts(
-            queue=queue,
-            now_ms=held.now_ms,
-            fleet=held.fleet,
-            own=held.queues[queue],
-            beats={boot.decode("utf-8", "replace"): round(beat) for boot, beat in takers},
-        )
-    )
+    beats = {boot.decode("utf-8", "replace"): round(beat) for boot, beat in takers}
+    blocked = obstacle(around.facts(queue, now_ms=around.held.now_ms, beats=beats))
     return str(blocked) if blocked else None
 
 
 def _facts(client: redis.Redis, place: Place) -> Facts:
     entry = place.entry
-    held = switches.read(client, (entry.queue,))
+    around = circumstances.read(client, (entry.queue,))
     known = Facts(
         entry=entry,
-        queue=QueueFacts(
-            queue=entry.queue,
-            now_ms=place.now_ms,
-            fleet=held.fleet,
-            own=held.queues[entry.queue],
-            beats=place.beats,
-        ),
+        queue=around.facts(entry.queue, now_ms=place.now_ms, beats=place.beats),
         line=place.line,
         busy=place.busy,
         boot=place.boot,

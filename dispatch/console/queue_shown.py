@@ -9,8 +9,9 @@ from typing import Any
 from dispatch.console.arguments import one_line
 from dispatch.console.instants import ahead, span
 from dispatch.console.lookup import QueueView
+from dispatch.console.obstacles import obstacle
 from dispatch.console.standing import reason_of
-from dispatch.console.waiting import obstacle, sentence, wakes_ms
+from dispatch.console.waiting import sentence, wakes_ms
 from dispatch.queue.entries import Entry
 from dispatch.queue.listing import Section
 from dispatch.queue.owner import boot_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dispatch.console.waiting import NO_WORKER, QueueFacts, obstacle
+from dispatch.console.obstacles import NO_WORKER, QueueFacts, obstacle
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.waits.conditions import Conditions

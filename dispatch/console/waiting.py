@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dispatch.instants import epoch_ms, instant_of
 from dispatch.money.windows import LEDGER_REFUSED, Window, window_end
 from dispatch.queue.entries import Entry
-from dispatch.queue.timings import Timings
 from dispatch.queue.waiters import WaitReason
-from hosts.switches import PauseFlag
 from runs.outcome import Reason
-
-FLEET_PAUSED = "fleet-paused"
-QUEUE_PAUSED = "queue-paused"
-NO_WORKER = "no-worker"
-
-TIMINGS = Timings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,67 +119,6 @@ def _full_cap(cause: str | None) -> Sleep | None:
     return Sleep(brief=brief.format(window=window), ends=ends, is_exact=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFacts:
-    """What holds for every job of a queue at `now_ms`: the pauses, and boot to last beat (ms) of its workers.
-
-    A pause of the `fleet` comes before the queue's `own`.
-    """
-
-    queue: str
-    now_ms: int
-    fleet: PauseFlag | None = None
-    own: PauseFlag | None = None
-    beats: Mapping[str, int] = field(default_factory=dict)
-
-    def silence_ms(self, boot: str | None) -> int | None:
-        """Tell for how long a worker has been silent that is about to lose its jobs; None: it lives."""
-        silent = self.now_ms - self.beats.get(boot or "", self.now_ms)
-        return silent if silent > TIMINGS.late * 1000 else None
-
-    @property
-    def has_worker(self) -> bool:
-        """Whether a worker that takes from the queue lives."""
-        return any(self.silence_ms(boot) is None for boot in self.beats)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """What keeps all jobs of a queue from being taken: its token, half a sentence, and what ends it."""
-
-    reason: str
-    brief: str
-    remedy: str
-    until_ms: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.brief}; {self.remedy}"
-
-
-def obstacle(facts: QueueFacts) -> Obstacle | None:
-    """Say what keeps the queue's jobs from being taken; None when it is only their turn that is not yet."""
-    flag = facts.fleet or facts.own
-    if flag is not None:
-        return Obstacle(
-            reason=FLEET_PAUSED if facts.fleet else QUEUE_PAUSED,
-            brief=f"{'the whole fleet' if facts.fleet else f'the queue {facts.queue}'} is paused{_by(flag)}",
-            remedy="`manage.py resume` ends that",
-            until_ms=flag.until_ms,
-        )
-    if not facts.has_worker:
-        return Obstacle(
-            reason=NO_WORKER,
-            brief=f"no worker is there to take jobs from {facts.queue}",
-            remedy="start one with `manage.py runworker`",
-        )
-    return None
-
-
 def sentence(text: str) -> str:
     """Make a sentence of what was said as a part of one."""
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _by(flag: PauseFlag) -> str:
-    who = f" by {flag.by}" if flag.by else ""
-    return f"{who}: {flag.reason}" if flag.reason else who

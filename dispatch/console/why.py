@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from dispatch.console.counts import last_times, number_of, times
 from dispatch.console.instants import span, stamp
+from dispatch.console.obstacles import NO_WORKER, TIMINGS, obstacle
 from dispatch.console.remedies import next_step
 from dispatch.console.standing import NOT_IN_LINE, Facts, ended_as, is_due, reason_of
-from dispatch.console.waiting import NO_WORKER, TIMINGS, Sleep, obstacle, sentence, sleep_of, wakes_ms
+from dispatch.console.waiting import Sleep, sentence, sleep_of, wakes_ms
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.queue.waiters import WaitReason

@@ -10,7 +10,7 @@ import pytest
 
 from dispatch.console import queue_shown
 from dispatch.console.lookup import QueueView
-from dispatch.console.waiting import QueueFacts
+from dispatch.console.obstacles import QueueFacts
 from dispatch.jobs import local_job
 from dispatch.queue.entries import Entry
 from dispatch.queue.listing import Listing, Section
@@ -38,7 +38,8 @@ def test_an_empty_queue_says_so_and_a_name_never_heard_of_is_asked_about(console
         "pi-jobs is empty: nothing runs, waits or sleeps.",
         "No worker is there to take jobs from pi-jobs; start one with `manage.py runworker`.",
         "pi-jobs@there is empty: nothing runs, waits or sleeps.",
-        "No worker is there to take jobs from pi-jobs@there; start one with `manage.py runworker`.",
+        "The worker there, which alone takes jobs from pi-jobs@there, is not there; start it there with",
+        "`manage.py runworker`, or have others do its jobs: `manage.py reroute there`.",
     ]
     assert f"{THERE} was never used here: is the name right?" in said.err
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dispatch.console import lookup, queue_shown, why_shown
 from dispatch.console.instants import ahead, span, stamp
+from dispatch.console.obstacles import QueueFacts
 from dispatch.console.standing import Facts
-from dispatch.console.waiting import SLEEPS, QueueFacts
+from dispatch.console.waiting import SLEEPS
 from dispatch.console.why import explain
 from dispatch.queue import keys
 from dispatch.queue.entries import Entry
