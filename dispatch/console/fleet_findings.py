@@ -1,0 +1,178 @@
+"""What is wrong in a fleet, or may be: one set of rules for `fleet`, `doctor` and pages (Q 13, "fleet").
+
+Everything here is a warning: the registry carries no authority, and a fleet with any of these still works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from dispatch.console.findings import Finding
+from dispatch.console.fleet_differences import differing
+from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
+from dispatch.console.fleet_words import AREA, clipped, jobs_wait, named, skew_words, who_and_why
+from dispatch.console.instants import span
+from hosts.rows import SKEW_TOLD_MS, Presence, Roster
+
+# Of what is told one by one.
+_MOST_TOLD = 4
+_REROUTE = "`manage.py reroute {host}` moves what waits to where it can run"
+
+
+def warnings(facts: FleetFacts) -> tuple[Finding, ...]:
+    """Apply every rule, those of single hosts first."""
+    return tuple(finding for rule in _RULES for finding in rule(facts))
+
+
+def _silent(facts: FleetFacts) -> Iterator[Finding]:
+    for host in facts.hosts:
+        if host.row is None or host.presence is Presence.ALIVE:
+            continue
+        said = (
+            "has no readable beat" if host.stale_ms is None else f"has not beaten for {span(host.stale_ms)}"
+        )
+        jobs = host.queue.jobs if host.queue else 0
+        waits = f", and {jobs_wait(jobs)} in its queue" if jobs else ""
+        fix = "Look at that machine and its way to Valkey."
+        yield AREA.warning(
+            "host-late",
+            f"{host.name} {said}{waits}",
+            f"{fix} If it stays away, {_REROUTE.format(host=host.name)}." if jobs else fix,
+            hosts=(host.name,),
+        )
+
+
+def _skewed(facts: FleetFacts) -> Iterator[Finding]:
+    for row in facts.rows:
+        skew_ms = row.skew_ms or 0
+        if abs(skew_ms) > SKEW_TOLD_MS:
+            yield AREA.warning(
+                "clock-skew",
+                f"the clock of {row.name} is {skew_words(skew_ms)} Valkey's",
+                "Set that machine's clock, by NTP for example: the instants in its records are wrong.",
+                hosts=(row.name,),
+            )
+
+
+def _blind(facts: FleetFacts) -> Iterator[Finding]:
+    for row in facts.rows:
+        if row.blind:
+            yield AREA.warning(
+                "host-blind",
+                f"{row.name} cannot see: {clipped(row.blind)}",
+                "It takes nothing new until it can: `manage.py doctor` on that machine says more.",
+                hosts=(row.name,),
+            )
+
+
+def _queues_without_worker(facts: FleetFacts) -> Iterator[Finding]:
+    """Find the queues whose jobs nobody will take; that of a silent host is told with the host."""
+    rows = {row.name: row for row in facts.known.hosts}
+    for queue in facts.queues.values():
+        host, row = queue.host, rows.get(queue.host or "")
+        if not queue.jobs or facts.is_taken_from(queue) or (row and row.presence is not Presence.ALIVE):
+            continue
+        if host is None:
+            yield AREA.warning(
+                "queue-without-worker",
+                f"{jobs_wait(queue.jobs)} in {queue.name}, and no worker takes from it",
+                "Start one with `manage.py runworker`.",
+            )
+        elif row is None or not row.routes:
+            yield _orphaned(facts, queue, host, is_there=row is not None)
+
+
+def _orphaned(facts: FleetFacts, queue: QueueLook, host: str, *, is_there: bool) -> Finding:
+    if is_there:
+        why = f"{host} drains no queue of its own: its name is not declared there"
+    elif host in facts.gone:
+        why = f"{host} has been gone for {span(facts.silence_ms(facts.gone[host]))}"
+    elif not isinstance(facts.roster, Roster):
+        why = "no worker takes from it"
+    else:
+        why = f"no host named {host} is there"
+    return AREA.warning(
+        "queue-without-host",
+        f"{jobs_wait(queue.jobs)} in {queue.name}, and {why}",
+        f"Start its worker, with PI_WORKER_NAME={host}, or {_REROUTE.format(host=host)}.",
+        hosts=(host,),
+    )
+
+
+def _drained(facts: FleetFacts) -> Iterator[Finding]:
+    for host in facts.hosts:
+        if host.row and host.row.draining and host.queue and host.queue.jobs:
+            yield AREA.warning(
+                "drained-queue-waits",
+                f"{host.name} is drained, and {jobs_wait(host.queue.jobs)} in its queue",
+                f"`manage.py undrain {host.name}` lets it take them, or {_REROUTE.format(host=host.name)}.",
+                hosts=(host.name,),
+            )
+
+
+def _partly_paused(facts: FleetFacts) -> Iterator[Finding]:
+    paused = [queue.name for queue in facts.queues.values() if queue.pause]
+    if facts.pause is None and 0 < len(paused) < len(facts.queues):
+        yield AREA.warning(
+            "partly-paused",
+            f"{len(paused)} of {len(facts.queues)} queues are paused: {named(paused)}",
+            "`manage.py resume QUEUE` ends it for a queue; `manage.py pause` pauses all of them.",
+        )
+
+
+def _stops(facts: FleetFacts) -> Iterator[Finding]:
+    """Tell standing requests, those of one command together."""
+
+    def asked(stop: StopAsked) -> tuple[int, str, str]:
+        return stop.at_ms or 0, stop.by, stop.reason
+
+    for (at_ms, by, reason), stops in groupby(sorted(facts.stops, key=asked), key=asked):
+        hosts = tuple(stop.host for stop in stops)
+        ago = f", made {span(facts.now_ms - at_ms)} ago" if at_ms else ""
+        yield AREA.warning(
+            "stop-stands",
+            f"a request to stop stands for {named(hosts)}{ago}{who_and_why(Pause(by=by, reason=reason))}",
+            "`manage.py resume` takes it back with every pause; `manage.py undrain HOST` that of one host.",
+            hosts=hosts,
+        )
+
+
+def _unwritten_records(facts: FleetFacts) -> Iterator[Finding]:
+    for name, host in facts.gone.items():
+        count = facts.pending.get(host.host_id, 0)
+        if count:
+            yield AREA.warning(
+                "records-pending",
+                f"{count} {'record waits' if count == 1 else 'records wait'} for {name}, which has been gone"
+                f" for {span(facts.silence_ms(host))}",
+                "Start its worker, which writes them; an hour after its last beat another host does.",
+                hosts=(name,),
+            )
+
+
+def _unreadable(facts: FleetFacts) -> Iterator[Finding]:
+    found = facts.known.unreadable
+    if found:
+        entries = "an entry" if len(found) == 1 else f"{len(found)} entries"
+        told = "; ".join(f"{one.shown} {one.why}" for one in found[:_MOST_TOLD])
+        more = " …" if len(found) > _MOST_TOLD else ""
+        yield AREA.warning(
+            "registry-unreadable",
+            f"{entries} of the registry cannot be read: {told}{more}",
+            "Find out who writes to this Valkey; `fleet` lists them, nothing is decided by them.",
+        )
+
+
+_RULES: tuple[Callable[[FleetFacts], Iterator[Finding]], ...] = (
+    _silent,
+    _skewed,
+    _blind,
+    _queues_without_worker,
+    _drained,
+    _partly_paused,
+    _stops,
+    _unwritten_records,
+    differing,
+    _unreadable,
+)

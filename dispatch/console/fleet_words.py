@@ -1,0 +1,46 @@
+"""The words that are said of hosts, wherever they are said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dispatch.console.findings import Area
+from dispatch.console.fleet_facts import Pause
+
+AREA = Area("fleet")
+# A line stays one that a person reads, whatever the size of the fleet.
+_MOST_NAMED = 6
+_LONGEST_VALUE = 40
+_DIGEST = "sha256:"
+
+
+def named(hosts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
+    """List names, of many the first and how many more there are."""
+    listed = ", ".join(hosts[:most])
+    return f"{listed} and {len(hosts) - most} more" if len(hosts) > most else listed
+
+
+def skew_words(skew_ms: int) -> str:
+    """Say how far and which way a clock is wrong, before a word for what it is compared with."""
+    return f"{abs(skew_ms) / 1000:.1f} s {'ahead of' if skew_ms > 0 else 'behind'}"
+
+
+def who_and_why(pause: Pause) -> str:
+    """Say who did it and what for, as the end of a sentence."""
+    who = f" by {clipped(pause.by)}" if pause.by else ""
+    return f"{who}: {pause.reason}" if pause.reason else who
+
+
+def clipped(text: str) -> str:
+    """Cut what a host says of itself to the length of an honest value."""
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+def short_value(text: str) -> str:
+    """Show what a host says of itself, of a digest what tells it from others."""
+    return text.removeprefix(_DIGEST)[:12] if text.startswith(_DIGEST) else clipped(text)
+
+
+def jobs_wait(count: int) -> str:
+    """Say how many jobs wait, as the beginning of a sentence."""
+    return "1 job waits" if count == 1 else f"{count} jobs wait"
