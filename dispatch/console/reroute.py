@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dispatch.console.hosts import named_host
 from dispatch.console.instants import span
 from dispatch.console.queues import read_queues
 from dispatch.console.rerouted import Rerouted
@@ -37,22 +38,15 @@ class Wish:
     is_tried: bool = False
 
 
-def check(wish: Wish) -> None:
-    """Refuse names that cannot be meant (ConfigurationError)."""
-    given = [wish.host, *([wish.to] if wish.to is not None else [])]
-    problems = [
-        f"{name!r} is no name of a host; expected {names.declared(name) or 'another'}"
-        for name in given
-        if not names.in_alphabet(name)
-    ]
-    if wish.to == wish.host:
-        problems.append(f"--to names {wish.host} itself; give another host or `{SHARED}`")
-    if problems:
-        raise ConfigurationError(*problems)
+def wished(host: str, to: str | None, *, same_folders: bool, is_tried: bool) -> Wish:
+    """Make a wish of what was typed; ConfigurationError for names that cannot be meant."""
+    if to is not None and named_host(to) == named_host(host):
+        raise ConfigurationError(f"--to names {host} itself; give another host, or `{SHARED}`")
+    return Wish(host=named_host(host), to=to, same_folders=same_folders, is_tried=is_tried)
 
 
 def reroute(client: redis.Redis, wish: Wish) -> Rerouted:
-    """Move what waits on the host's queue as the wish says; the wish is checked.
+    """Move what waits on the host's queue, as the wish says.
 
     OperationalError when the host would take the jobs meanwhile, is not known, or the other one cannot take
     them. Raises redis-py's errors; repeating is safe.

@@ -28,9 +28,9 @@ class Rerouted:
     notes: tuple[str, ...] = ()
 
     @property
-    def is_complete(self) -> bool:
-        """Whether nothing waits on the queue any more; what runs is left alone in any case."""
-        return all(one.reason is Stay.STARTED for one in self.stayed)
+    def waiting(self) -> int:
+        """How many jobs that have not started stay; one that runs is left alone in any case."""
+        return sum(one.reason is not Stay.STARTED for one in self.stayed)
 
 
 def lines(found: Rerouted) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -12,9 +11,11 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console import rerouted
 from dispatch.console.arguments import HIDDEN
-from dispatch.console.reroute import SHARED, Wish, check, reroute
+from dispatch.console.counts import number_of
+from dispatch.console.reroute import SHARED, reroute, wished
 from dispatch.console.server import confirming, switch_server
 from hosts import names
+from pidispatch_site.errors import OperationalError
 
 
 class Command(BaseCommand):
@@ -39,13 +40,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wish = Wish(
-            host=options["host"],
-            to=options["to"],
+        wish = wished(
+            options["host"],
+            options["to"],
             same_folders=options["local_folders"],
             is_tried=options["dry_run"],
         )
-        check(wish)
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
             # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
@@ -57,5 +57,6 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(rerouted.as_data(found)))
         else:
             self.stdout.write("\n".join(rerouted.lines(found)))
-        if not found.is_complete:
-            sys.exit(1)
+        if found.waiting:
+            left = number_of(found.waiting, "waiting job stays", "waiting jobs stay")
+            raise OperationalError(f"{left} on {found.queue}.")
