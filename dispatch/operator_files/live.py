@@ -6,6 +6,7 @@ edit came about. What two looks in a row found alike counts; what is being writt
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -94,6 +95,7 @@ class LiveFile(Generic[T]):
         self._count = count
         self._missing = missing
         self._current = missing
+        self._digest = ""
         self._events = _EVENTS[label]
         self._content = _Content(path, clock)
         self._seen: _Look | None = None
@@ -107,10 +109,16 @@ class LiveFile(Generic[T]):
             raise LookupError("not loaded")
         return self._current
 
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits of what `current` was made of, the same on hosts that took over the same."""
+        return self._digest
+
     def load(self) -> T:
         """Read the file at boot; OperatorFileError, with every problem, for what cannot be taken."""
         self._judged = self._content.look()
         self._current = self._value(self._judged)
+        self._digest = _digest(self._judged)
         return self._current
 
     def poll(self) -> bool:
@@ -134,6 +142,7 @@ class LiveFile(Generic[T]):
             self._events.invalid(look.token if isinstance(look, _Unread) else _places(error))
             return False
         before, self._current = self._current, value
+        self._digest = _digest(look)
         self._events.reloaded(self._count(value))
         return value != before
 
@@ -184,6 +193,10 @@ def _unread(error: OSError) -> _Unread:
         return _NO_FILE
     said = error.strerror or type(error).__name__
     return _Unread("unreadable", f"cannot be read ({said}); the worker's user must be able to read it")
+
+
+def _digest(look: _Look) -> str:
+    return "" if isinstance(look, _Unread) else hashlib.sha256(look).hexdigest()[:16]
 
 
 def _places(error: OperatorFileError) -> str:

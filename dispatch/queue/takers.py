@@ -58,7 +58,9 @@ class Beats:
         return now_ms
 
     def unregister(self) -> None:
-        """Leave RQ's lists, after all runs ended. The beats stay: what a lost answer moved must be found."""
+        """Leave RQ's lists, after all runs ended, and tell everybody that this boot will not beat again."""
+        silence_ms = round(self._timings.late * 1000)
+        self._scripts.call("leave", self._takers, (self._owner.boot, silence_ms))
         for registration in self._registrations:
             registration.unregister()
 

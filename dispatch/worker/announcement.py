@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
 from pathlib import Path
 
+from dispatch.worker.default_image import DefaultImage
 from dispatch.worker.host import Host
 from pidispatch_site import log, server_url
 from pidispatch_site.conf import Config
-from runs.protocols import Backend, EngineSilentError, ImageFacts
 
 _IMAGE_SECONDS = 5
 
 
 def announce(
-    config: Config, host: Host, backend: Backend, url: str, *, image_seconds: float = _IMAGE_SECONDS
+    config: Config, host: Host, image: DefaultImage, url: str, *, image_seconds: float = _IMAGE_SECONDS
 ) -> None:
     """Log `worker_started`: names, figures and places, never a credential.
 
     An engine that does not show the image within `image_seconds` leaves its digest out.
     """
+    image.look(seconds=image_seconds)
     spending = host.rules.spending(host.spending)
     log.event(
         "worker_started",
         queue=host.queues[0],
-        imageDigest=_digest(backend, config.job_image, seconds=image_seconds),
+        hostQueue=host.queues[1] if len(host.queues) > 1 else None,
+        imageDigest=image.digest,
         concurrency=host.slots.limit,
         dailyCap=spending.caps.day,
         weeklyCap=spending.caps.week,
@@ -47,21 +47,3 @@ def announce(
 
 def _shown(path: Path | None) -> str | None:
     return None if path is None else str(path)
-
-
-def _digest(backend: Backend, reference: str, *, seconds: float) -> str | None:
-    """Ask in a thread of its own: the engine's time limits add up to more than a boot may wait (Q 11.1)."""
-    asked: Future[ImageFacts | None] = Future()
-
-    def ask() -> None:
-        try:
-            asked.set_result(backend.image(reference))
-        except Exception as error:  # noqa: BLE001 - raised again below
-            asked.set_exception(error)
-
-    threading.Thread(target=ask, name="image", daemon=True).start()
-    try:
-        facts = asked.result(timeout=seconds)
-    except (EngineSilentError, TimeoutError):
-        return None
-    return facts.id if facts else None

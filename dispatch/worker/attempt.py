@@ -88,6 +88,8 @@ def _settle(host: Host, claimed: Claimed, live: LiveAttempt, held: ExitStack) ->
         raise
     except InfraFault as fault:
         log.event("attempt_fault", jobId=claimed.job_id, detail=fault.detail)
+        if fault.reason is Reason.CONTAINER_NEVER_STARTED:
+            host.engine_was_silent()
         reserved = _paid(host, claimed, progress)
         verdict = Verdict(outcome=Outcome.FAILED, reason=fault.reason, retry=True)
         settlement.fail_or_repeat(verdict, progress.known, reserved=reserved)

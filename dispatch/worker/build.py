@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +15,7 @@ from django.db import DatabaseError, connections
 from dispatch import configured
 from dispatch.gates.scopes import ScopeSlots
 from dispatch.jobs import JobData, Kind
+from dispatch.leases.leases import Leases
 from dispatch.money.ledger import Ledger
 from dispatch.money.tokens import TokenCounter
 from dispatch.queue.delays import Delays, no_delay
@@ -29,25 +30,33 @@ from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
 from dispatch.waits.gate import WaitGate
 from dispatch.waits.holds import Holds
+from dispatch.worker import presence
 from dispatch.worker.announcement import announce
+from dispatch.worker.default_image import DefaultImage
+from dispatch.worker.duties import Duties
 from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.host import Host, JobPlaces, Runs, Work
 from dispatch.worker.live import LiveAttempts
 from dispatch.worker.lost import record_of_lost
+from dispatch.worker.orders import Orders
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping
 from dispatch.worker.rules import Rules
+from dispatch.worker.sight import Sight
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.waking import Waking
 from dispatch.worker.worker import Bells, Parts, Worker
 from dispatch.worker.workspaces import prepare_local
-from hosts.names import SHARED_QUEUE
+from hosts.facts import Fact
+from hosts.names import SHARED_QUEUE, host_queue
+from hosts.registry import Registry
 from pidispatch_site import clients, log
 from pidispatch_site.conf import Config
 from runs import labels, provider, retention
 from runs.environment import forwarded
 from runs.files import RecordFiles
+from runs.mirror import Mirror
 from runs.outcome import Refusal
 from runs.protocols import Backend
 from runs.reaper import Reaper
@@ -84,19 +93,23 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
     files = RecordFiles(config.logs_dir)
     ledger = Ledger(client)
     bells, live, scopes, slots = Bells(), LiveAttempts(), ScopeSlots(), Slots(config.concurrency)
-    recorder = Recorder(client, owner.host_id, files, reached=edges.delays)
+    image = DefaultImage(edges.backend, config.job_image)
+    recorder = _recorder(config, client, owner, files, edges)
     sweeper = _sweeper(client, owner, edges, live, ledger)
     outage = Outage(sweeper.interrupted)
+    sight = Sight(outage, look_again=lambda: bells.reap())
     reaping = Reaping(
         Reaper(edges.backend, host_id=owner.host_id, boot=owner.boot),
         live=live,
         scopes=scopes,
         jobs_dir=config.jobs_dir,
         boot=owner.boot,
+        answered=sight.engine_answered,
     )
+    leases = Leases(client, owner) if config.worker_name_declared else None
     host = Host(
         owner=owner,
-        queues=(SHARED_QUEUE,),
+        queues=_queues(config),
         defaults=configured.defaults(config),
         spending=configured.spending(config),
         cap_action=config.cap_action,
@@ -108,7 +121,8 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         ledger=ledger,
         tokens=TokenCounter(client),
         waiters=Waiters(client, delays=edges.delays),
-        waits=_waits(config, client, slots),
+        waits=_waits(config, client, slots, leases),
+        leases=leases,
         slots=slots,
         rules=Rules(slots=slots, configured=config.concurrency, files=operator_files),
         scopes=scopes,
@@ -117,6 +131,8 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         record_pushed=recorder.wake,
         job_woken=lambda: bells.promote(),
         valkey_faulted=outage.faulted,
+        sees_engine=lambda: sight.sees_engine,
+        engine_was_silent=sight.engine_was_silent,
         delays=edges.delays,
     )
     parts = Parts(
@@ -128,10 +144,48 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         waking=_waking(host),
         poppers=_poppers(host, url),
         outage=outage,
+        sight=sight,
+        duties=_duties(
+            host,
+            presence.facts(config, image=image, slots=slots, files=operator_files, blind=sight.blind),
+            recorder,
+            ask_engine=lambda: bells.reap(),
+        ),
         retention=partial(_retain, config, files),
-        started=partial(announce, config, host, edges.backend, url),
+        started=partial(announce, config, host, image, url),
     )
     return Worker(host, parts, bells=bells)
+
+
+def _queues(config: Config) -> tuple[str, ...]:
+    """Name the queues that this host drains: the shared one, and in a fleet its own (Q 7.2)."""
+    return (SHARED_QUEUE, host_queue(config.worker_name)) if config.worker_name_declared else (SHARED_QUEUE,)
+
+
+def _recorder(
+    config: Config, client: redis.Redis, owner: Owner, files: RecordFiles, edges: Edges
+) -> Recorder:
+    mirror = Mirror(client, retention_days=config.log_retention_days) if config.worker_name_declared else None
+    return Recorder(client, owner.host_id, files, mirror=mirror, reached=edges.delays)
+
+
+def _duties(
+    host: Host, facts: Mapping[str, Fact], recorder: Recorder, *, ask_engine: Callable[[], object]
+) -> Duties:
+    owner, timings = host.owner, host.timings
+    registry = Registry(
+        host.client,
+        name=owner.host,
+        host_id=owner.host_id,
+        boot=owner.boot,
+        queues=host.queues,
+        facts=facts,
+        ttl_ms=round(timings.host_row_ttl * 1000),
+    )
+    orders = Orders(
+        host.client, host=owner.host, host_id=owner.host_id, live=host.live, ask_engine=ask_engine
+    )
+    return Duties(host=host, registry=registry, orders=orders, inherited=recorder.wake)
 
 
 def _waking(host: Host) -> Waking:
@@ -193,7 +247,7 @@ def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
     )
 
 
-def _waits(config: Config, client: redis.Redis, slots: Slots) -> WaitGate:
+def _waits(config: Config, client: redis.Redis, slots: Slots, leases: Leases | None) -> WaitGate:
     return WaitGate(
         holds=Holds(client),
         profiles=config.wait_profiles,
@@ -202,6 +256,7 @@ def _waits(config: Config, client: redis.Redis, slots: Slots) -> WaitGate:
         concurrency=lambda: slots.limit,
         is_live=partial(is_pending, client),
         random=random.random,
+        leases=leases,
     )
 
 

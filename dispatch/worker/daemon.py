@@ -15,12 +15,16 @@ _LONGEST_PAUSE_SECONDS = 5.0
 class Daemon:
     """Calls `step` every `every` seconds, at once when `wake` is called, until `stop` is called.
 
+    A callable `every` is asked after each step.
+
     A fault of Valkey is no error here: `outage` hears of it and the step is tried again, less and less often.
     Anything else is our own bug: it is logged by its type and the thread goes on, because a dead thread would
     leave jobs without beats or promotion.
     """
 
-    def __init__(self, name: str, step: Callable[[], object], *, every: float, outage: Outage) -> None:
+    def __init__(
+        self, name: str, step: Callable[[], object], *, every: float | Callable[[], float], outage: Outage
+    ) -> None:
         self._name = name
         self._step = step
         self._every = every
@@ -59,6 +63,9 @@ class Daemon:
                 log.event("worker_thread_error", thread=self._name, error=type(error).__name__)
         else:
             self._faults = 0
-            return self._every
+            return self._pause()
         self._faults += 1
-        return float(min(max(self._every, _LONGEST_PAUSE_SECONDS), 0.1 * 2 ** min(self._faults, 10)))
+        return float(min(max(self._pause(), _LONGEST_PAUSE_SECONDS), 0.1 * 2 ** min(self._faults, 10)))
+
+    def _pause(self) -> float:
+        return self._every if isinstance(self._every, float | int) else self._every()

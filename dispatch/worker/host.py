@@ -115,5 +115,7 @@ class Host:
     record_pushed: Callable[[], None]
     job_woken: Callable[[], None]
     valkey_faulted: Callable[[Exception], None]
+    sees_engine: Callable[[], bool] = lambda: True
+    engine_was_silent: Callable[[], None] = lambda: None
     delays: Delays = no_delay
     utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -37,6 +37,10 @@ class PopLoop:
         While every slot is taken it waits for its turn to have one, whatever else the worker drains.
         """
         host = self._host
+        if not host.sees_engine():
+            # Each job that we took now would only lose an attempt; another host may see more.
+            host.stopping.wait(host.timings.pause_recheck)
+            return
         if not host.slots.take(stop=host.stopping.is_set):
             return
         popped = self._use_slot(self._popper.pop)

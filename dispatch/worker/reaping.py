@@ -22,16 +22,25 @@ class Reaping:
     """Keeps the engine clean of what no live run claims, and folders busy for what could not be removed.
 
     Until the engine has listed our containers once, `is_clean` is false and no container may be created.
+    `answered` hears of each pass whether it did.
     """
 
     def __init__(
-        self, reaper: Reaper, *, live: LiveAttempts, scopes: ScopeSlots, jobs_dir: Path, boot: str
+        self,
+        reaper: Reaper,
+        *,
+        live: LiveAttempts,
+        scopes: ScopeSlots,
+        jobs_dir: Path,
+        boot: str,
+        answered: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._reaper = reaper
         self._live = live
         self._scopes = scopes
         self._jobs_dir = jobs_dir
         self._boot = boot
+        self._answered = answered
         self._lock = threading.Lock()
         self._enumerated = False
         self._passes = 0
@@ -59,6 +68,7 @@ class Reaping:
     def _pass(self) -> Reaped:
         try:
             reaped = self._reaper.reap(is_live=self._live.has_container)
+            self._answered(reaped.enumerated)
             if reaped.enumerated:
                 self._keep_busy(reaped.busy_scopes)
                 self._enumerated = True

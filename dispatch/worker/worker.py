@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import redis
 
@@ -19,15 +20,21 @@ from dispatch.queue.promote import Promoter
 from dispatch.queue.sweep import Sweeper, Swept
 from dispatch.queue.takers import Beats
 from dispatch.worker.daemon import Daemon
+from dispatch.worker.duties import Duties
 from dispatch.worker.host import Host
 from dispatch.worker.loop import PopLoop, pop_until_stopped
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping, forget_gone
+from dispatch.worker.sight import Sight
 from dispatch.worker.waking import Waking
 from pidispatch_site import clients, log
 from pidispatch_site.clients import VALKEY_FAULTS
 from runs.abort import AbortReason
+from runs.reaper import Reaped
 from runs.recorder import Recorder
+
+# An engine that does not answer is asked again so soon: no job is taken meanwhile.
+_BLIND_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +49,8 @@ class Parts:
     waking: Waking
     poppers: tuple[Popper, ...]
     outage: Outage
+    sight: Sight
+    duties: Duties
     retention: Callable[[], None]
     started: Callable[[], None]
 
@@ -51,6 +60,7 @@ class Bells:
 
     def __init__(self) -> None:
         self.promote: Callable[[], None] = _silence
+        self.reap: Callable[[], None] = _silence
 
 
 def _silence() -> None:
@@ -75,17 +85,22 @@ class Worker:
             )
             for popper in parts.poppers
         ]
-        self._promoting = Daemon("promote", self._promote, every=timings.promote_every, outage=parts.outage)
+        daemon = partial(Daemon, outage=parts.outage)
+        promoting = daemon("promote", self._promote, every=timings.promote_every)
+        reaping = daemon("reap", self._reap, every=self._reap_pause)
         self._daemons = (
-            Daemon("beat", self._beat, every=timings.queue.beat_every, outage=parts.outage),
-            self._promoting,
+            daemon("beat", self._beat, every=timings.queue.beat_every),
+            promoting,
             # Apart: files are followed through an outage of Valkey as well.
-            Daemon("operator files", self._look, every=timings.look_every, outage=parts.outage),
-            Daemon("rouse", self._rouse, every=timings.look_every, outage=parts.outage),
-            Daemon("sweep", self._sweep, every=timings.sweep_every, outage=parts.outage),
-            Daemon("reap", self._reap, every=timings.reap_every, outage=parts.outage),
+            daemon("operator files", self._look, every=timings.look_every),
+            daemon("rouse", self._rouse, every=timings.look_every),
+            daemon("sweep", self._sweep, every=timings.sweep_every),
+            reaping,
+            daemon("host", parts.duties.registry.publish, every=timings.host_beat_every),
+            daemon("orders", parts.duties.orders.look, every=timings.orders_every),
+            daemon("upkeep", parts.duties.look_after_others, every=timings.upkeep_every),
         )
-        bells.promote = self._promoting.wake
+        bells.promote, bells.reap = promoting.wake, reaping.wake
 
     def run(self) -> None:
         """Boot, serve until `stop` is called, shut down. What broke the boot is raised after the shutdown."""
@@ -116,9 +131,9 @@ class Worker:
         """Do what comes before the first pop, in this order, as long as no stop is asked."""
         parts, host = self._parts, self._host
         # Before anything is taken: a container of a killed worker must not meet the next job of its folder.
-        parts.reaping.reap()
+        reaped = parts.reaping.reap()
         parts.retention()
-        if not self._until_valkey_answers(self._enter_the_queue) or host.stopping.is_set():
+        if not self._until_valkey_answers(lambda: self._enter_the_queue(reaped)) or host.stopping.is_set():
             return
         self._recorder.start()
         for daemon in self._daemons:
@@ -126,9 +141,14 @@ class Worker:
         for thread in self._pops:
             thread.start()
         parts.started()
+        # The image is known by now.
+        parts.duties.registry.publish()
 
-    def _enter_the_queue(self) -> None:
+    def _enter_the_queue(self, reaped: Reaped) -> None:
         clients.require_no_eviction(self._host.client)
+        # Before anything is ours by name: another machine may bear it.
+        self._parts.duties.enter()
+        self._parts.duties.free_claims(reaped)
         self._parts.beats.register()
         self._report(self._parts.sweeper.at_boot(self._host.queues))
 
@@ -163,7 +183,7 @@ class Worker:
         return instant_of(valkey_now(self._host.client))
 
     def _sweep(self) -> None:
-        self._report(self._parts.sweeper.tick(self._host.queues))
+        self._report(self._parts.sweeper.tick(self._parts.duties.queues_to_sweep()))
 
     def _report(self, swept: Swept) -> None:
         for rq_id in swept.put_back:
@@ -179,6 +199,11 @@ class Worker:
         forget_gone(
             host.client, host.owner.host_id, reaped, is_live=host.live.has_container, now=host.utc_now()
         )
+        self._parts.duties.free_claims(reaped)
+
+    def _reap_pause(self) -> float:
+        every = self._host.timings.reap_every
+        return every if self._parts.sight.sees_engine else min(_BLIND_SECONDS, every)
 
     def _record(self) -> None:
         self._parts.recorder.run(self._recorder_stops, interval_seconds=self._host.timings.record_every)
@@ -200,8 +225,10 @@ class Worker:
         threads = [self._recorder, *(daemon.thread for daemon in self._daemons), *self._pops]
         _join(threads, time.monotonic() + host.timings.thread_patience)
         # An unreachable server would only cost the rest of the time.
-        if host.slots.used == 0 and not parts.outage.is_on:
-            _leave(parts.beats)
+        if not parts.outage.is_on:
+            parts.duties.registry.close()
+            if host.slots.used == 0:
+                _leave(parts.beats)
         log.event("worker_stopped", jobs=host.slots.used)
 
 
@@ -216,5 +243,5 @@ def _leave(beats: Beats) -> None:
     try:
         beats.unregister()
     except redis.exceptions.RedisError as error:
-        # Our rows in RQ's list end by themselves.
+        # Our beats grow old and our rows in RQ's list end by themselves.
         log.event("valkey_unreachable", error=type(error).__name__)

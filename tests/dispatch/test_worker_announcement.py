@@ -8,6 +8,7 @@ import time
 import pytest
 
 from dispatch.worker.announcement import announce
+from dispatch.worker.default_image import DefaultImage
 from pidispatch_site import conf
 from runs.protocols import EngineSilentError
 from tests.dispatch.workerkit import IMAGE, Bench
@@ -44,7 +45,7 @@ def config(state_dir):
 
 
 def test_it_says_once_who_serves_and_that_the_network_is_open(valkey, config, events):
-    announce(config, Bench(valkey).host, Engine(IMAGE), URL)
+    announce(config, Bench(valkey).host, DefaultImage(Engine(IMAGE), config.job_image), URL)
 
     (line,) = events()
     assert line["event"] == "worker_started"
@@ -55,7 +56,7 @@ def test_it_says_once_who_serves_and_that_the_network_is_open(valkey, config, ev
 
 @pytest.mark.parametrize("answer", [None, EngineSilentError("engine-timeout")])
 def test_an_image_that_cannot_be_shown_leaves_its_digest_out(valkey, config, events, answer):
-    announce(config, Bench(valkey).host, Engine(answer), URL)
+    announce(config, Bench(valkey).host, DefaultImage(Engine(answer), config.job_image), URL)
 
     assert "imageDigest" not in events()[0]
 
@@ -64,7 +65,7 @@ def test_an_engine_that_hangs_holds_it_up_for_the_given_time_only(valkey, config
     engine = Engine("hangs")
     began = time.monotonic()
 
-    announce(config, Bench(valkey).host, engine, URL, image_seconds=0.2)
+    announce(config, Bench(valkey).host, DefaultImage(engine, "i"), URL, image_seconds=0.2)
     took = time.monotonic() - began
     engine.go_on.set()
 

@@ -1,0 +1,48 @@
+"""What this host tells the fleet of itself, asked anew at each beat (Q 7.1, contracts 8)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dispatch.operator_files.live import LiveFile
+from dispatch.worker.default_image import DefaultImage
+from dispatch.worker.followed import OperatorFiles
+from dispatch.worker.slots import Slots
+from hosts import capabilities
+from hosts.facts import Fact
+from hosts.zone import zone_name
+from pidispatch_site.conf import Config
+from pidispatch_site.version import VERSION
+
+
+def facts(
+    config: Config,
+    *,
+    image: DefaultImage,
+    slots: Slots,
+    files: OperatorFiles,
+    blind: Callable[[], str],
+) -> Mapping[str, Fact]:
+    """Name the facts of the registry's row; what may change while the worker lives is a callable."""
+    caps = capabilities.tokens(config.secret_profiles, config.wait_profiles)
+    return {
+        "version": VERSION,
+        "pid": os.getpid(),
+        "image": image.reference,
+        "imageDigest": lambda: image.digest,
+        "piVersion": lambda: image.pi_version,
+        "concurrency": lambda: slots.limit,
+        "slotsUsed": lambda: slots.used,
+        "caps": capabilities.published(caps),
+        "tz": zone_name(config.environment),
+        "blind": blind,
+        "fpPause": _digest_of(files.windows),
+        "fpLimits": _digest_of(files.limits),
+        "fpSettings": _digest_of(files.overlay),
+    }
+
+
+def _digest_of(file: LiveFile[Any] | None) -> Callable[[], str]:
+    return lambda: file.digest if file else ""
