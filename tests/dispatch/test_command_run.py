@@ -18,9 +18,12 @@ from hosts import switches
 from hosts.keys import FLEET
 from tests.dispatch.consolekit import Case, Console, read_until, run_all
 from tests.dispatch.queuekit import JOB, QUEUE, Host, hash_of, listed
+from tests.dispatch.test_console_queues import register
 from tests.harness.ground import Ground
 
 LONG = 256 * 1024
+# The person's host has a declared name (see Console), so that its jobs stay on its own queue.
+HERE = "pi-jobs@here"
 USAGE = "usage: manage.py run"
 EXCLUSIVE = f"{USAGE}(?s:.*)not allowed with"
 
@@ -118,9 +121,14 @@ REFUSED = {
         says=r"(?s)is \d+ d \d+ h away; allowed are 30 d, up to .*'lint' is not .*; declared are tests",
     ),
     "several at once": Case(
-        words=["good", "--task", "", "--image", "", "--max-turns", "-1", "--after", "tomorrow"],
+        words=[
+            "good",
+            *("--task", "", "--image", "", "--max-turns", "-1", "--after", "tomorrow"),
+            *("--needs", "prod", "--needs", "s:ok"),
+        ],
         code=2,
-        says="(?s)task is empty.*image reference.*max turns is -1.*--after 'tomorrow' cannot be used",
+        says="(?s)task is empty.*image reference.*max turns is -1.*--after 'tomorrow' cannot be used"
+        ".*\n--needs 'prod' is no capability; allowed is s:NAME[^\n]*\n$",
     ),
     "broken settings": Case(
         words=["good", *TASK],
@@ -167,7 +175,7 @@ def test_no_refusal_shows_a_password(answers):
 @pytest.mark.parametrize("folder", ["link", "good/", "link/", "good/sub/..", "./good//"])
 def test_a_job_is_enqueued_for_the_real_folder_under_the_id_that_is_printed(console, valkey, folder):
     said = console.run("run", folder, "--task-file", "-", given=b"tidy up\n\n")
-    claimed = Host(valkey).claim()
+    claimed = Host(valkey, queue=HERE).claim()
 
     assert said.code == 0, said.err
     assert re.fullmatch(r"local-[0-9a-f]{16}\n", said.out)
@@ -190,7 +198,7 @@ def test_a_job_waits_for_the_clock_first_and_then_for_the_checks_in_their_order(
     )
 
     assert said.code == 0, said.err
-    assert Host(valkey).claim().job.wait_for == (
+    assert Host(valkey, queue=HERE).claim().job.wait_for == (
         {"after": "2020-01-01T00:00Z"},
         {"profile": "tests"},
         {"profile": "lint"},
@@ -199,15 +207,38 @@ def test_a_job_waits_for_the_clock_first_and_then_for_the_checks_in_their_order(
     assert re.search("^--wait-for 'lint' is not in this host's PI_WAIT_PROFILES", said.err, re.MULTILINE)
 
 
+def test_a_host_without_a_declared_name_uses_the_shared_queue(console, valkey):
+    said = console.run("run", "good", *TASK, PI_WORKER_NAME=None)
+
+    assert said.code == 0, said.err
+    assert listed(valkey, QUEUE) == [said.out.strip()]
+    assert said.err.startswith("The job waits: no worker is there to take jobs from pi-jobs;")
+
+
+def test_a_job_goes_to_a_host_that_has_all_it_needs_or_nowhere(console, valkey):
+    register(valkey, "here", caps="s:prod")
+    register(valkey, "there", caps="s:prod,w:lint")
+
+    words = ("run", "good", *TASK, "--needs", "s:prod", "--wait-for")
+    sent, refused = console.run(*words, "lint"), console.run(*words, "tests")
+
+    assert (sent.code, refused.code, refused.out) == (0, 1, ""), (sent, refused)
+    assert listed(valkey, "pi-jobs@there") == [sent.out.strip()]
+    assert "\nThe job goes to pi-jobs@there: host there has s:prod, w:lint; the folder must be" in sent.err
+    assert re.search("^The job waits: .*pi-jobs@there", sent.err, re.MULTILINE), sent.err
+    assert "\nNo live host has s:prod, w:tests; nothing was enqueued.\nLive hosts: here has" in refused.err
+    assert listed(valkey, HERE) == listed(valkey, QUEUE) == []
+
+
 def test_who_does_not_wait_hears_what_keeps_the_job_from_being_taken(console, valkey):
     alone = console.run("run", "good", "--task", "one")
-    Host(valkey).beats.register()
+    Host(valkey, queue=HERE).beats.register()
     served = console.run("run", "good", "--task", "two")
     switches.pause(valkey, [FLEET], by="me@here", reason="lunch")
     paused = console.run("run", "good", "--task", "three")
 
     assert [said.code for said in (alone, served, paused)] == [0, 0, 0]
-    assert alone.err.startswith("The job waits: no worker is there")
+    assert re.match(f"The job waits: .*{HERE}.* is not there;", alone.err), alone.err
     assert served.err == ""
     assert paused.err.startswith("The job waits: the whole fleet is paused by me@here: lunch")
 
@@ -223,19 +254,19 @@ def test_the_same_words_are_one_job_while_it_waits_and_an_error_once_it_runs(con
     job_id = console.run("run", "good", *TASK).out.strip()
 
     again = console.run("run", "good", *TASK, "--wait-for", "tests")
-    Host(valkey).start()
+    Host(valkey, queue=HERE).start()
     running = console.run("run", "good", *TASK)
 
     assert (again.code, again.out) == (0, f"exists {job_id} queued\n")
     assert "as it was first asked for; --after and --wait-for change nothing" in again.err
     assert (running.code, running.out) == (1, "")
-    assert running.err.startswith(f"exists {job_id} started, on queue pi-jobs\n")
+    assert running.err.startswith(f"exists {job_id} started, on queue {HERE}\n")
 
 
 def test_an_id_that_waits_on_another_queue_is_an_error_that_names_it(console, valkey):
     until_early_in_a_minute()
     job_id = console.run("run", "good", *TASK).out.strip()
-    valkey.delete(keys.job(job_id.encode()), keys.queue_keys(QUEUE).jobs)
+    valkey.delete(keys.job(job_id.encode()), keys.queue_keys(HERE).jobs)
     Producer(valkey).enqueue("pi-jobs@there", job_id, JOB)
 
     said = console.run("run", "good", *TASK)
@@ -278,7 +309,7 @@ def answer_as_a_web_server(listener):
 
 
 def test_waiting_follows_the_job_and_ends_as_it_did(console, valkey):
-    host = Host(valkey, name="there")
+    host = Host(valkey, name="there", queue=HERE)
     with console.running("run", "good", "--wait", *TASK) as process:
         job_id = process.stdout.readline().decode().strip()
         claimed = host.start()
@@ -294,7 +325,7 @@ def test_waiting_follows_the_job_and_ends_as_it_did(console, valkey):
 
 
 def test_waiting_for_what_is_refused_exits_2_and_says_why(console, valkey):
-    host = Host(valkey, name="there")
+    host = Host(valkey, name="there", queue=HERE)
     with console.running("run", "good", "--wait", *TASK) as process:
         process.stdout.readline()
         claimed = host.claim()
@@ -320,5 +351,5 @@ def test_an_interrupt_ends_the_watching_and_leaves_the_job(console, valkey):
     assert code == 130
     assert f"Job {job_id} stays in the queue" in rest
     assert "Traceback" not in rest
-    assert listed(valkey) == [job_id]
+    assert listed(valkey, HERE) == [job_id]
     assert hash_of(valkey, job_id)["status"] == "queued"

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,17 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
 from dispatch.console.conditions import authored, judged_here, misused
+from dispatch.console.destination import Destination, chosen, here, misnamed
 from dispatch.console.explained import explained
 from dispatch.console.follow import EXIT_CODES, Follower
 from dispatch.console.lookup import why_it_waits
 from dispatch.console.server import Server, reached
 from dispatch.console.tasks import read_task
 from dispatch.ids import local_id
-from dispatch.jobs import JobData, local_job
+from dispatch.jobs import JobData, encode, local_job
 from dispatch.queue.producer import LOCAL, Exists, Producer
-from hosts.names import SHARED_QUEUE
+from hosts import roster
+from hosts.capabilities import needs_of
 from pidispatch_site import clients
 from pidispatch_site.clients import VALKEY_FAULTS
 from pidispatch_site.conf import Config
@@ -74,6 +76,13 @@ class Command(BaseCommand):
             help="start no sooner than this check of PI_WAIT_PROFILES allows; may be repeated",
         )
         parser.add_argument(
+            "--needs",
+            metavar="CAP",
+            action="append",
+            default=[],
+            help="run where a live host has this secret (s:NAME) or wait profile (w:NAME); may be repeated",
+        )
+        parser.add_argument(
             "--force", action="store_true", help="also with uncommitted changes in the folder"
         )
         parser.add_argument(
@@ -98,11 +107,14 @@ class Command(BaseCommand):
         state = StateDirectory(config.state_dir)
         url = clients.resolve(config.valkey_url, state, start=True, others_seconds=_VALKEY_SECONDS)
         with reached(url) as server:
-            self.stdout.write(_enqueue(server, job_id, job, folder, say=self._say))
+            goes = _destination(server, config, options["needs"], job, job_id)
+            self.stdout.write(_enqueue(server, goes.queue, job_id, job, folder, say=self._say))
             # The id first, wherever the two streams go.
             self.stdout.flush()
+            if goes.note:
+                self._say(goes.note)
             if not options["wait"]:
-                self._mention_what_holds_it(server)
+                self._mention_what_holds_it(server, goes.queue)
             else:
                 self._wait(server, job_id, config, image=job.image or config.job_image)
 
@@ -120,10 +132,10 @@ class Command(BaseCommand):
             self._say(explained(ending, image=image))
         sys.exit(EXIT_CODES[ending.outcome])
 
-    def _mention_what_holds_it(self, server: Server) -> None:
+    def _mention_what_holds_it(self, server: Server, queue: str) -> None:
         """Say what would surprise whoever goes away now; the job stands in the queue whatever comes of it."""
         try:
-            why = why_it_waits(server.client, SHARED_QUEUE)
+            why = why_it_waits(server.client, queue)
         except VALKEY_FAULTS as fault:
             why = f"Valkey does not say whether a worker is there ({type(fault).__name__})"
         if why:
@@ -137,7 +149,7 @@ class Command(BaseCommand):
 
 def _asked_for(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
     """Make the job that the options describe; ConfigurationError with all that is wrong with any of them."""
-    wrong = misused(options["after"], options["wait_for"])
+    wrong = (*misused(options["after"], options["wait_for"]), *misnamed(options["needs"]))
     try:
         job = _job(folder, {**options, "after": [], "wait_for": []} if wrong else options)
     except ConfigurationError as error:
@@ -165,17 +177,31 @@ def _job(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
     )
 
 
+def _destination(
+    server: Server, config: Config, needs: Sequence[str], job: JobData, job_id: str
+) -> Destination:
+    """Find the queue: this host's, unless something is asked for that a host has to have."""
+    if not needs:
+        return Destination(queue=here(config).queue)
+    all_needs = needs_of(encode(job)["data"]).union(needs)
+    return chosen(roster.read(server.client), here(config), all_needs, job_id)
+
+
 def _enqueue(
-    server: Server, job_id: str, job: JobData, folder: CheckedFolder, *, say: Callable[[str], None]
+    server: Server,
+    queue: str,
+    job_id: str,
+    job: JobData,
+    folder: CheckedFolder,
+    *,
+    say: Callable[[str], None],
 ) -> str:
     """Enqueue it; the line to print, `OperationalError` when the id stands where it will not run again."""
-    found = Producer(server.client).enqueue(
-        SHARED_QUEUE, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash
-    )
+    found = Producer(server.client).enqueue(queue, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash)
     if not isinstance(found, Exists):
         return job_id
     line = f"exists {job_id} {found.state}"
-    if found.state.is_waiting and found.queue == SHARED_QUEUE:
+    if found.state.is_waiting and found.queue == queue:
         if job.wait_for:
             say("It stands as it was first asked for; --after and --wait-for change nothing of it now.")
         return line
