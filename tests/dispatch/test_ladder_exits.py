@@ -7,6 +7,7 @@ a rung or a step that is added later is met here by itself.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,10 +22,13 @@ from dispatch.effective import Spending
 from dispatch.gates.available import AVAILABLE
 from dispatch.jobs import JobData, local_job
 from dispatch.ladder import LADDER
+from dispatch.leases.boot_sweep import sweep_scopes
+from dispatch.leases.leases import Leases
 from dispatch.money.windows import Caps
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import Overlay
 from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Claimed
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Judging, Rung
@@ -36,6 +40,7 @@ from dispatch.worker.live import LiveAttempt
 from dispatch.worker.loop import PopLoop
 from pidispatch_site.variables import CapAction
 from runs.outcome import InfraFault, Reason, Refusal
+from runs.reaper import Reaped
 from runs.result import RunResult
 from runs.workspace.scope import hash16
 from tests.dispatch import job_samples, queuekit
@@ -49,6 +54,8 @@ PLAIN = local_job(FOLDER, task="tidy up")
 #: Waits for an instant that is over, and for a check.
 HELD = replace(PLAIN, wait_for=({"after": "2026-01-01T00:00:00Z"}, {"profile": "ci"}))
 FORGE = replace(job_samples.FULL_FORGE, wait_for=HELD.wait_for, replica=None, replicas=None)
+PLAIN_FORGE = replace(FORGE, wait_for=None)
+OWNER = Owner(boot="aaaa-00000001", host_id="aaaa", host="alpha")
 HOUR_MS = 3_600_000
 BOUNDS = WaitBounds(
     interval_ms=30_000,
@@ -62,6 +69,8 @@ BOUNDS = WaitBounds(
 SPENDS_TOKENS = replace(COMPLETED, tail=b'{"event":"exit","turns":1,"tokens":{"total":120,"input":1}}\n')
 #: As if forge jobs were built already.
 BUILT = tuple(replace(rung, read=lambda _: None) if rung is AVAILABLE else rung for rung in LADDER)
+#: Slots of the fleet that a job of another host has: of the repository, and of the checks.
+ELSEWHERE = (f"slot:s:{hash16(FORGE.repo)}:0", "wait:check:0")
 #: What belongs to one attempt, or to one waiting.
 PASSING = ("wait:", "waiters:", "containers:", "rq:wip:", "rq:execution", "rq:queue:", "rq:scheduled:")
 
@@ -75,6 +84,7 @@ class Counts:
     checks: int = 0
     live: int = 0
     workspaces: int = 0
+    of_the_fleet: int = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +124,12 @@ class Stage:
         self.during: Callable[[], object] = lambda: None
         self._check, self._patched = folder / "check", patched
         through = self.wire.client()
-        waits = wait_gate(through, profiles={"ci": self._check}, bounds=BOUNDS)
-        self.bench = Bench(through, **{"slots": 3, "waits": waits, "files": _files(folder), **bench})
+        for slot in ELSEWHERE:
+            client.set(slot, "beta#gh-9#bbbb-00000001/1", px=HOUR_MS)
+        leases = Leases(through, OWNER)
+        waits = wait_gate(through, profiles={"ci": self._check}, bounds=BOUNDS, leases=leases)
+        given = {"slots": 3, "waits": waits, "files": _files(folder), "leases": leases}
+        self.bench = Bench(through, **{**given, **bench})
         self.bench.containers.result = SPENDS_TOKENS
         self._loop = PopLoop(self.bench.host, self.bench.popper, work=self._attempt)
         self.bench.enqueue(JOB_ID, job)
@@ -167,6 +181,7 @@ class Stage:
             checks=host.waits.slots.used,
             live=len(host.live),
             workspaces=self.bench.places.standing,
+            of_the_fleet=len(self.client.keys("slot:*")) + len(self.client.keys("wait:check:*")),
         )
 
     def ends(self) -> Ends:
@@ -190,13 +205,19 @@ class Stage:
     def _total(self, pattern: str) -> int:
         return sum(int(self.client.get(key) or 0) for key in self.client.keys(pattern))
 
-    def require_sound(self, *, but: str = "wait:done:") -> None:
-        """Nothing is held, and Valkey has of the job what its state says and nothing else."""
-        assert self.counts() == self.before
+    def require_sound(self, *, but: str = "wait:done:", left_in_fleet: bool = False) -> None:
+        """Nothing is held, and Valkey has of the job what its state says and nothing else.
+
+        `left_in_fleet`: a slot there may be left to its time, or to the next boot.
+        """
+        counts = self.counts()
+        of_the_fleet = self.before.of_the_fleet if left_in_fleet else counts.of_the_fleet
+        assert replace(counts, of_the_fleet=of_the_fleet) == self.before
         queuekit.assert_sound(self.client, [JOB_ID])
         if self.bench.standing(JOB_ID) in {"finished", "failed"}:
             names = [key.decode() for key in self.client.keys("*")]
-            found = [name for name in names if name.startswith(PASSING) or ":taken:" in name]
+            passing = (name for name in names if name not in ELSEWHERE)
+            found = [name for name in passing if name.startswith(PASSING) or ":taken:" in name]
             assert [name for name in found if not name.startswith(but)] == []
 
     def require_that_the_next_boot_settles_it(self) -> None:
@@ -204,6 +225,9 @@ class Stage:
         self.wire.mend()
         heir = Bench(self.client, boot_number=2, waits=wait_gate(self.client, profiles={"ci": self._check}))
         queuekit.Host(self.client, boot_number=2).sweeper.at_boot([queuekit.QUEUE])
+        limits = self.bench.host.rules.scoped_limits()
+        sweep_scopes(Leases(self.client, heir.host.owner), Reaped(enumerated=True), limits)
+        assert len(self.client.keys("slot:*")) == 1
         if queuekit.listed(self.client):
             attempt_module.attempt(heir.host, heir.claim())
         queuekit.assert_sound(self.client, [JOB_ID])
@@ -237,7 +261,8 @@ OTHER = Claimed(
 
 def _files(folder: Path) -> OperatorFiles:
     path = folder / "limits.json"
-    path.write_text(f'{{"version": 1, "limits": [{{"scope": "{FOLDER}", "day": 9}}]}}')
+    rows = [{"scope": FOLDER, "day": 9}, {"scope": FORGE.repo, "day": 9, "concurrent": 2}]
+    path.write_text(json.dumps({"version": 1, "limits": rows}))
     limits = LiveFile(path, partial(parse_limits, name="limits"), label="scoped_limits", count=len)
     limits.load()
     return OperatorFiles(limits=limits, read_overlay=lambda: Overlay(daily_token_cap=500))
@@ -336,13 +361,13 @@ def altered(name: str, part: str, act: Callable[[], object]) -> tuple[Rung[Any],
 
 @pytest.mark.parametrize(("name", "part", "act", "ends"), list(exits()))
 def test_whatever_an_edge_does_nothing_stays_held_and_nothing_behind(stage, name, part, act, ends):
-    on = stage()
+    on = stage(job=FORGE if name == "fleet scope" else HELD)
 
     on.go(altered(name, part, lambda: act(on)))
 
     on.wire.mend()
     assert replace(on.ends(), checks=0) == ends
-    on.require_sound()
+    on.require_sound(left_in_fleet=ends.standing == "in-hand")
     if ends.standing == "in-hand":
         on.require_that_the_next_boot_settles_it()
 
@@ -402,13 +427,21 @@ def is_paused_late(stage: Stage) -> None:
 
 def has_company(stage: Stage) -> None:
     """Somebody was denied its folder."""
-    assert not stage.bench.host.scopes.try_take(hash16(FOLDER), 0)
+    for scope in (FOLDER, FORGE.repo):
+        assert not stage.bench.host.scopes.try_take(hash16(scope), 0)
+
+
+def is_busy_in_the_fleet(stage: Stage) -> None:
+    """Other hosts have all that there may be."""
+    stage.client.copy(ELSEWHERE[0], ELSEWHERE[0][:-1] + "1")
+    stage.before = stage.counts()
 
 
 WAYS = [
     *((completes, HELD), (is_not_to_go, HELD), (completes, PLAIN), (has_no_image, PLAIN)),
     *((is_too_many, PLAIN), (is_parked, PLAIN), (never_starts, PLAIN), (fails, PLAIN)),
     *((is_paused_late, PLAIN), (has_company, PLAIN)),
+    *((completes, PLAIN_FORGE), (is_busy_in_the_fleet, PLAIN_FORGE)),
 ]
 
 
@@ -442,7 +475,14 @@ def test_a_command_that_is_lost_changes_nothing_about_where_an_attempt_leads(sta
 
 @pytest.mark.parametrize("loss", Loss)
 @pytest.mark.parametrize(
-    ("way", "job"), [(completes, PLAIN), (is_not_to_go, HELD), (never_starts, PLAIN), (is_parked, PLAIN)]
+    ("way", "job"),
+    [
+        (completes, PLAIN),
+        (is_not_to_go, HELD),
+        (never_starts, PLAIN),
+        (is_parked, PLAIN),
+        (completes, PLAIN_FORGE),
+    ],
 )
 def test_who_loses_valkey_for_good_frees_what_it_holds_and_the_next_boot_settles_the_job(
     stage, way, job, loss
@@ -452,7 +492,7 @@ def test_who_loses_valkey_for_good_frees_what_it_holds_and_the_next_boot_settles
         on.bench.host.out_of_patience.set()
 
     for on in after_each_loss(stage, way, job, cut):
-        on.require_sound()
+        on.require_sound(left_in_fleet=True)
         on.require_that_the_next_boot_settles_it()
 
 
@@ -496,14 +536,14 @@ class _Once:
 
 
 def test_what_is_held_goes_in_the_promised_order(stage):
-    """The record first, then the workspace, the folder, the attempt, the slot (Q 3.7)."""
+    """The record first, then the workspace, the fleet's slot, the scope, the attempt, the slot (Q 3.7)."""
     seen: list[tuple[str, list[Any], Counts]] = []
 
     def look(point: str) -> None:
         if point in {"after end", "clean up", "before wake"}:
             seen.append((point, queuekit.records(on.client), on.counts()))
 
-    on = stage(job=PLAIN, delays=look)
+    on = stage(job=PLAIN_FORGE, delays=look)
     has_company(on)
     work = on.bench.host.work
 
@@ -514,11 +554,13 @@ def test_what_is_held_goes_in_the_promised_order(stage):
     object.__setattr__(on.bench.host, "work", replace(work, cleanup=cleanup))
     on.go()
 
-    held = replace(on.before, slots=2, live=2, scopes={**on.before.scopes, hash16(FOLDER): 1}, workspaces=2)
-    cleaned = replace(held, workspaces=1)
+    scopes = {**on.before.scopes, hash16(FORGE.repo): 1}
+    held = replace(on.before, slots=2, live=2, scopes=scopes, workspaces=2, of_the_fleet=3)
+    cleaned = replace(held, workspaces=1, of_the_fleet=2)
     assert [(point, len(records), counts) for point, records, counts in seen] == [
         ("after end", 1, held),
         ("clean up", 1, held),
+        ("before wake", 1, cleaned),
         ("before wake", 1, replace(cleaned, scopes=on.before.scopes)),
     ]
     on.require_sound()
