@@ -23,6 +23,7 @@ BENCHES = {
     "memory": ("memory",),
     "commands": ("commands",),
     "ladder": ("ladder", "ladder-dense", "ladder-reload", "ladder-peer"),
+    "fleet": ("fleet-rows", "fleet-peer", "fleet-shown", "fleet-trips", "fleet-pause"),
 }
 
 

@@ -74,6 +74,26 @@ FIGURES = {
             target=1.0,
             at_most=True,
         ),
+        Figure(key="fleet-rows", what="ms to read a registry of 500 hosts (p95)", target=50, at_most=True),
+        Figure(
+            key="fleet-peer",
+            what="ms to read 500 hosts (median), to those of their hashes read in a pipeline by hand",
+            target=1.5,
+            at_most=True,
+        ),
+        Figure(
+            key="fleet-shown",
+            what="ms of `fleet` for 500 hosts, from the first question to the last line (p95)",
+            target=50,
+            at_most=True,
+        ),
+        Figure(key="fleet-trips", what="round trips of `fleet` for 500 hosts", target=3, at_most=True),
+        Figure(
+            key="fleet-pause",
+            what="seconds of `pause` with 1,000 queues of hosts as its words",
+            target=2,
+            at_most=True,
+        ),
     )
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -12,12 +13,13 @@ from tests.harness.evidence import DELETABLE
 
 
 class Deletion:
-    """Deletes for as long as the block lasts; `times` says how often, `deleted` how many keys in all."""
+    """Deletes while the block lasts, for at most so many seconds; `deleted` says how many keys that were."""
 
-    def __init__(self, client: redis.Redis, *, every: float) -> None:
-        self.times = self.deleted = 0
+    def __init__(self, client: redis.Redis, *, every: float, seconds: float = 3600) -> None:
+        self.deleted = 0
         self._client = client
         self._every = every
+        self._seconds = seconds
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._delete, name="deletion", daemon=True)
 
@@ -32,11 +34,11 @@ class Deletion:
         self._thread.join()
 
     def _delete(self) -> None:
-        while not self._over.wait(self._every):
+        ends = time.monotonic() + self._seconds
+        while not self._over.wait(self._every) and time.monotonic() < ends:
             try:
                 keys = [key for pattern in DELETABLE for key in self._client.scan_iter(pattern, count=1000)]
                 self.deleted += self._client.delete(*keys) if keys else 0
-                self.times += 1
             except redis.exceptions.ConnectionError:
                 # A server that is being restarted has lost nothing: it is tried again.
                 continue

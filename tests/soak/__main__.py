@@ -15,7 +15,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 #: Each is `tests.soak.<name>.run(short=…)`: it answers its figures, or raises AssertionError.
-SOAKS = ("kill", "pair", "stop", "valkey", "engine", "points", "floods", "edits", "caps", "unpaid")
+SOAKS = (
+    *("kill", "pair", "stop", "valkey", "engine", "points", "floods", "edits", "caps", "unpaid"),
+    *("fleet", "fleet_deleted", "fleet_contact", "fleet_clocks"),
+)
 
 Soak = Callable[..., Mapping[str, object]]
 
