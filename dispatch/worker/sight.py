@@ -33,9 +33,9 @@ class Sight:
         with self._lock:
             did, self._sees_engine = self._sees_engine, answered
         if did and not answered:
-            log.event("engine_unreachable")
+            log.event("host_blind", what=ENGINE)
         elif answered and not did:
-            log.event("engine_restored")
+            log.event("host_sees_again", what=ENGINE)
 
     def engine_was_silent(self) -> None:
         """Hear that a job met a silent engine: it is asked again at once, before the next job meets it."""
