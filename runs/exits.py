@@ -36,8 +36,20 @@ _STOPPED_BY: Mapping[str, Reason] = {
 _KILLED = 137
 
 
-def classify(result: RunResult, telemetry: ExitLine) -> Verdict:
-    """Judge one attempt. A refund needs that nothing ran: no exit code ever gives one."""
+def classify(result: RunResult, telemetry: ExitLine, *, asked: str | None = None) -> Verdict:
+    """Judge one attempt. A refund needs that nothing ran: no exit code ever gives one.
+
+    `asked` is who had asked it to stop by its end, also where it ended of something else first: what an
+    operator has stopped is not tried again.
+    """
+    verdict = _judge(result, telemetry)
+    reason = _STOPPED_BY.get(asked or "")
+    if reason is None or not verdict.retry:
+        return verdict
+    return Verdict(outcome=Outcome.POLICY, reason=reason, refund=verdict.refund)
+
+
+def _judge(result: RunResult, telemetry: ExitLine) -> Verdict:
     nothing_ran = result.not_attempted or result.never_started
     if result.abort_reason is not None:
         reason = _STOPPED_BY.get(result.abort_reason, Reason.WORKER_ABORT)

@@ -175,6 +175,31 @@ def test_a_drain_is_read_beside_the_queues_and_pauses_none_of_them(valkey):
     assert switches.read(valkey, (A,), host="other").drain is None
 
 
+@pytest.mark.parametrize("lasting", [None, MINUTE])
+def test_a_drain_says_who_and_why_and_ends_by_undrain_or_by_itself(valkey, lasting):
+    made = switches.drain(valkey, "mac", by="ann", reason="new disk", lasting=lasting)
+
+    assert switches.read(valkey, (A,), host="mac").drain == made
+    assert made.until_ms == (None if lasting is None else made.since_ms + 60_000)
+    assert switches.drains(valkey, ("mac", "pc")) == {"mac": made}
+    assert valkey.smembers("queues:known") == set()
+    if lasting:
+        move_end(valkey, "drain:mac", server_ms(valkey) - 1)
+        assert switches.drains(valkey, ("mac", "pc")) == {}
+    assert switches.undrain(valkey, "mac") is True
+    assert switches.undrain(valkey, "mac") is False
+    assert switches.drains(valkey, ()) == {}
+
+
+def test_the_end_of_a_drain_takes_back_the_hosts_request_to_stop_and_no_others(valkey):
+    for host in ("mac", "pc"):
+        valkey.hset(f"stop:req:{host}", "id", "x")
+
+    switches.undrain(valkey, "mac")
+
+    assert valkey.keys("stop:*") == [b"stop:req:pc"]
+
+
 def test_long_texts_are_cut(valkey):
     made = pause(valkey, A, by="b" * 9000, reason="r" * 9000)
 

@@ -80,6 +80,25 @@ def test_what_never_ran_is_paid_back_and_what_may_have_run_is_not(fields, verdic
 
 
 @pytest.mark.parametrize(
+    ("fields", "asked", "verdict"),
+    [
+        pytest.param({"exit_code": 1}, "operator-cancel", CANCELLED, id="failed a moment before"),
+        pytest.param({"exit_code": 137}, "operator-stop", STOPPED, id="killed a moment before"),
+        pytest.param({"detached": True}, "operator-cancel", CANCELLED, id="removed a moment before"),
+        pytest.param(
+            {"never_started": True}, "operator-stop", replace(STOPPED, refund=True), id="never started"
+        ),
+        pytest.param({"exit_code": 0}, "operator-cancel", COMPLETED, id="done a moment before"),
+        pytest.param({"exit_code": 2}, "operator-stop", POLICY, id="refused a moment before"),
+        pytest.param({"exit_code": 1}, "shutdown", INFRA, id="a shutdown leaves it to be tried again"),
+        pytest.param({"exit_code": 1}, None, INFRA, id="nobody asked"),
+    ],
+)
+def test_what_an_operator_asked_to_stop_is_not_tried_again_whatever_ended_it(fields, asked, verdict):
+    assert classify(result(**fields), NOTHING, asked=asked) == verdict
+
+
+@pytest.mark.parametrize(
     ("code", "said", "verdict"),
     [
         pytest.param(2, "deadline", Verdict(outcome=Outcome.POLICY, reason=Reason.DEADLINE), id="label"),

@@ -1,0 +1,153 @@
+"""Requests to stop and to cancel, their answers, and what nobody of ours has written."""
+
+from __future__ import annotations
+
+import pytest
+
+from hosts import keys, stops, switches
+from hosts.stops import Answer, Asked, Confirmed
+
+LISTED = "containers:aaaa"
+GONE, OPEN = Confirmed.GONE, Confirmed.UNCONFIRMED
+
+
+def ask(client, *hosts, only=None, request_id="r1", **words):
+    told = {"by": "ann", "reason": "fire", **words}
+    return stops.ask(client, hosts, only=only, request_id=request_id, **told)
+
+
+def read(client, *job_ids, host="alpha"):
+    return stops.read(client, host=host, containers=LISTED, job_ids=job_ids)
+
+
+def test_the_fleet_is_paused_for_good_and_every_host_asked_in_the_same_instant(valkey):
+    switches.pause(valkey, [keys.FLEET], by="bob", reason="lunch", lasting=None)
+
+    asked = ask(valkey, "alpha", "beta")
+
+    held = switches.read(valkey, ("pi-jobs",))
+    assert held.fleet == switches.PauseFlag(by="ann", reason="fire", since_ms=asked.at_ms, until_ms=None)
+    for host in ("alpha", "beta"):
+        assert valkey.hgetall(keys.stop_request(host)) == {
+            b"id": b"r1",
+            b"at": str(asked.at_ms).encode(),
+            b"by": b"ann",
+            b"reason": b"fire",
+        }
+        assert valkey.ttl(keys.stop_request(host)) == -1
+        assert read(valkey, host=host).stop == asked
+    assert read(valkey, host="gamma") == Asked()
+
+
+def test_one_host_is_drained_and_asked_and_no_other_is(valkey):
+    asked = ask(valkey, "alpha", "beta", only="beta")
+
+    held = switches.read(valkey, ("pi-jobs",), host="beta")
+    assert (held.fleet, held.drain.since_ms, held.drain.until_ms) == (None, asked.at_ms, None)
+    assert read(valkey, host="beta").stop == asked
+    assert read(valkey, host="alpha").stop is None
+    assert switches.undrain(valkey, "beta") is True
+    assert read(valkey, host="beta") == Asked()
+
+
+def test_a_request_replaces_the_one_before_and_long_texts_are_cut(valkey):
+    ask(valkey, "alpha")
+    valkey.hset(keys.stop_request("alpha"), "leftover", "x")
+
+    ask(valkey, "alpha", request_id="r2", reason="r" * 9000)
+
+    found = valkey.hgetall(keys.stop_request("alpha"))
+    assert (found[b"id"], len(found[b"reason"]), b"leftover" in found) == (b"r2", 500, False)
+
+
+def test_what_is_asked_is_read_in_one_step_with_the_containers_only_while_a_stop_stands(valkey):
+    valkey.hset(LISTED, "pi-job-1", "{}")
+    stops.ask_cancel(valkey, "repeat:x:1", request_id="c1")
+
+    assert read(valkey, "local-1", "repeat:x:1") == Asked(cancels={"repeat:x:1": "c1"})
+
+    asked = ask(valkey, "alpha")
+    assert read(valkey) == Asked(stop=asked, listed=frozenset({"pi-job-1"}))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"id": "r1"},
+        {"at": "5"},
+        {"id": "r1", "at": "soon"},
+        {"id": "r1", "at": "-5"},
+        {"id": "r1", "at": "9" * 17},
+        {"id": "", "at": "5"},
+        {"id": "a b", "at": "5"},
+        {"id": "x" * 10_000, "at": "5"},
+    ],
+)
+def test_a_request_that_none_of_ours_has_written_stops_nothing_and_is_told_apart(valkey, fields):
+    valkey.hset(keys.stop_request("alpha"), mapping=fields)
+
+    assert read(valkey) == Asked(is_unreadable=True)
+
+
+def test_keys_of_a_wrong_type_are_no_orders_and_no_answers(valkey):
+    valkey.set(keys.stop_request("alpha"), "x")
+    valkey.rpush(keys.cancel_request("local-1"), "x")
+    valkey.set(LISTED, "x")
+    valkey.set(keys.stop_answer("alpha"), "x")
+
+    assert read(valkey, "local-1") == Asked(is_unreadable=True)
+    assert stops.answers(valkey, ("alpha", "beta")) == {}
+
+    asked = ask(valkey, "alpha")
+    assert read(valkey) == Asked(stop=asked)
+
+
+def test_an_answer_replaces_the_one_before_and_lives_an_hour(valkey):
+    stops.answer(valkey, host="alpha", request_id="r1", containers={"one": OPEN, "two": OPEN})
+    stops.answer(valkey, host="alpha", request_id="r2", containers={"two": GONE})
+
+    assert stops.answers(valkey, ("alpha", "beta")) == {"alpha": Answer("r2", {"two": GONE})}
+    assert 3590 < valkey.ttl(keys.stop_answer("alpha")) <= 3600
+
+
+def test_a_word_of_nobody_confirms_nothing(valkey):
+    valkey.hset(keys.stop_answer("alpha"), mapping={"c:one": "yes", "two": "gone", b"c:\xff": "gone"})
+
+    assert stops.answers(valkey, ("alpha",)) == {"alpha": Answer("", {"one": OPEN, "�": GONE})}
+
+
+def test_a_cancel_is_asked_answered_by_name_and_its_request_is_gone(valkey):
+    stops.ask_cancel(valkey, "local-1", request_id="c1")
+    assert 50_000 < valkey.pttl(keys.cancel_request("local-1")) <= 60_000
+    assert stops.cancel_answers(valkey, ("local-1",)) == {}
+
+    stops.answer_cancel(valkey, "local-1", request_id="c1", host="alpha")
+
+    assert stops.cancel_answers(valkey, ("local-1", "local-2")) == {"local-1": "alpha"}
+    assert valkey.exists(keys.cancel_request("local-1")) == 0
+    assert 290_000 < valkey.pttl(keys.cancel_answer("local-1")) <= 300_000
+    assert stops.cancel_answers(valkey, ()) == {}
+
+
+def test_a_new_request_forgets_the_answer_to_the_one_before_and_an_old_answer_leaves_it(valkey):
+    stops.answer_cancel(valkey, "local-1", request_id="c1", host="alpha")
+
+    stops.ask_cancel(valkey, "local-1", request_id="c2")
+    assert stops.cancel_answers(valkey, ("local-1",)) == {}
+
+    stops.answer_cancel(valkey, "local-1", request_id="c1", host="alpha")
+    assert read(valkey, "local-1").cancels == {"local-1": "c2"}
+
+
+@pytest.mark.parametrize(
+    ("stands", "answered", "told", "left"),
+    [("mine", None, None, 0), ("theirs", None, None, 1), (None, "alpha", "alpha", 0), (None, None, None, 0)],
+)
+def test_only_the_own_unanswered_request_is_taken_back(valkey, stands, answered, told, left):
+    if stands:
+        valkey.set(keys.cancel_request("local-1"), stands)
+    if answered:
+        valkey.set(keys.cancel_answer("local-1"), answered)
+
+    assert stops.withdraw_cancel(valkey, "local-1", request_id="mine") == told
+    assert valkey.exists(keys.cancel_request("local-1")) == left
