@@ -67,6 +67,7 @@ def test_the_fleets_runs_are_one_list_newest_first(asked, valkey):
         (("--outcome", "failed", "--limit", "1"), ["60"]),
         (("--host", "build-2"), ["60", "51", "30"]),
         (("--host", "build-1", "--outcome", "failed"), ["40"]),
+        (("--host", "build-1", "--outcome", "failed", "--limit", "1"), ["40"]),
         (("--outcome", "policy"), []),
     ],
 )

@@ -76,6 +76,7 @@ def test_a_host_that_may_come_back_keeps_its_list(silent_ms, valkey):
     [
         (OURS, '{"name": "me", "beat": 1}'),
         ("pi-jobs", '{"name": "x", "beat": 1}'),
+        (OLD[:8], '{"name": "x", "beat": 1}'),
         (OLD.upper(), '{"name": "x", "beat": 1}'),
         (f"{OLD}\n", '{"name": "x", "beat": 1}'),
         (OLD, "{"),

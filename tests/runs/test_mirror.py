@@ -91,13 +91,17 @@ def test_whatever_hosts_write_of_one_job_in_any_order_the_newest_stays(valkey):
 def test_any_record_there_can_be_is_mirrored_and_compared_as_files_are(valkey):
     instants = ("ended_at", "started_at", "queued_at")
 
-    @settings(max_examples=50, database=None)
+    @settings(max_examples=30, database=None)
     @given(st.lists(st.tuples(records(st.just("j")), st.sampled_from([1, 2, 3])), min_size=2, max_size=2))
     def compare(drawn):
         valkey.flushall()
         # A run without an end stands at its start, and without that at its queueing.
         pair = [
-            replace(record, **dict.fromkeys(instants[:n], None) | {instants[n - 1]: recent(n).ended_at})
+            replace(
+                record,
+                attempt=record.attempt % 2,
+                **dict.fromkeys(instants[:n], None) | {instants[n - 1]: recent(n).ended_at},
+            )
             for record, n in drawn
         ]
         for record in pair:
@@ -105,6 +109,18 @@ def test_any_record_there_can_be_is_mirrored_and_compared_as_files_are(valkey):
         assert read(valkey) == [pair[1] if order(pair[1]) > order(pair[0]) else pair[0]]
 
     compare()
+
+
+def test_a_run_stands_at_its_end_else_its_start_else_its_queueing(valkey):
+    early, mid, late = (recent(number).ended_at for number in range(3))
+    started = recent(job_id="j", ended_at=None, started_at=late, queued_at=early)
+
+    write(valkey, started, replace(started, started_at=None, queued_at=mid), replace(started, started_at=mid))
+    assert read(valkey) == [started]
+
+    ended = replace(started, started_at=early, ended_at=late + timedelta(seconds=1))
+    write(valkey, ended, replace(started, started_at=late))
+    assert read(valkey) == [ended]
 
 
 @pytest.mark.parametrize("first", ["a/b", "a_b"])
