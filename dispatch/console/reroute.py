@@ -172,8 +172,8 @@ _WITH_THE_LIVING: Mapping[Stay, str] = {
     Stay.STARTED: "it runs on {host}",
 }
 _WITH_THE_DEAD: Mapping[Stay, str] = {
-    Stay.IN_HAND: "{host} had it in hand; any live worker puts it back within a minute, so repeat this then",
-    Stay.STARTED: "it was started on {host}; any live worker records it as stalled, never to be run again",
+    Stay.IN_HAND: "{host} had it in hand; a live worker puts it back within a minute, so repeat this then",
+    Stay.STARTED: "it was started on {host}; a live worker records it as stalled, never run again",
 }
 
 

@@ -66,10 +66,10 @@ def test_what_can_goes_where_it_can_be_done_and_the_rest_is_told_with_why(valkey
     assert (listed(valkey), listed(valkey, OWN)) == (["gh-1", "gh-2"], ["local-3", "gh-4"])
     assert found.waiting == 3
     assert next(lines(tried)) == "Would move 3 jobs away from pi-jobs@alpha."
-    lost = (
-        "1 job stays: it was started on alpha; any live worker records it as stalled, never to be run again."
+    lost = "1 job stays: it was started on alpha; a live worker records it as stalled, never run again."
+    back = (
+        "1 job stays: alpha had it in hand; a live worker puts it back within a minute, so repeat this then."
     )
-    back = "1 job stays: alpha had it in hand; any live worker puts it back within a minute, so repeat this then."
     assert list(lines(found)) == [
         "Moved 3 jobs away from pi-jobs@alpha.",
         "  2 to pi-jobs",

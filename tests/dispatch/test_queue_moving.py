@@ -46,6 +46,11 @@ def just_popped(host):
     host.client.blmove(NAMES.jobs, NAMES.taken(host.owner.boot), 1)
 
 
+def listed_as_well(host):
+    host.claim()
+    host.client.rpush(NAMES.jobs, "local-1")
+
+
 def ended(host):
     host.end(host.start())
 
@@ -64,6 +69,7 @@ def no_hash(host):
     [
         pytest.param(Host.claim, Moved.IN_HAND, id="in hand"),
         pytest.param(just_popped, Moved.IN_HAND, id="popped and not yet claimed"),
+        pytest.param(listed_as_well, Moved.IN_HAND, id="in hand and in line once more"),
         pytest.param(Host.start, Moved.STARTED, id="started"),
         pytest.param(ended, Moved.OVER, id="finished"),
         pytest.param(elsewhere, Moved.ELSEWHERE, id="on a third queue"),

@@ -21,7 +21,7 @@ local function has_started(takers, started)
   for _, member in ipairs(redis.call('ZRANGE', started, 0, -1)) do
     local job = ARGV[1] .. (string.match(member, '^(.*):[^:]*$') or member)
     local found = redis.pcall('HMGET', job, 'status', 'taker')
-    if not found.err and found[1] == 'started' and found[2] then
+    if found[1] == 'started' and found[2] then
       local beat = redis.call('ZSCORE', takers, boot_of(found[2]))
       if not beat or tonumber(beat) < silent_since then
         return true
