@@ -1,0 +1,275 @@
+"""`stop` as a procedure: who is asked, which containers count, and what is proven, whatever is in the way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import redis
+
+from dispatch.console import stop_shown
+from dispatch.console.stopped import SCAN, VALKEY, Why
+from dispatch.console.stopping import Patience, stop
+from dispatch.queue import containers, keys
+from hosts import keys as hosts_keys
+from hosts import stops, switches
+from hosts.stops import Confirmed
+from tests.dispatch.consolekit import own_server
+from tests.dispatch.queuekit import Host, now_ms
+
+GONE, OPEN = Confirmed.GONE, Confirmed.UNCONFIRMED
+ONCE = Patience(whole=0, look=0.01)
+SOON = Patience(whole=10, look=0.01, word=10)
+NEVER = 10**15
+A, B, C, D = ("0123456789abcde" + letter for letter in "abcd")
+
+
+class Ground:
+    """Hosts and containers as Valkey shows them; `heard` is every word of the procedure."""
+
+    def __init__(self, client):
+        self.client = client
+        self.heard = []
+        self.meanwhile = []
+
+    def host(self, name, host_id, *, silent_ms=0):
+        beat = now_ms(self.client) - silent_ms
+        self.client.hset(hosts_keys.HOSTS_KNOWN, host_id, json.dumps({"name": name, "beat": beat}))
+
+    def container(self, host_id, name, *, deadline=NEVER, job="local-1"):
+        entry = {"job": job, "attempt": 0, "token": "t/1", "deadline": deadline}
+        self.client.hset(keys.containers(host_id), name, json.dumps(entry))
+
+    def answers(self, host, **states):
+        """Have the host answer the request as soon as it was made."""
+        named = {name.replace("_", "-"): state for name, state in states.items()}
+        self.meanwhile.append(
+            lambda found: stops.answer(
+                self.client, host=host, request_id=found.request.request_id, containers=named
+            )
+        )
+
+    def gone(self, host_id, name):
+        self.meanwhile.append(lambda found: containers.forget(self.client, host_id, [name]))
+
+    def stop(self, *, only=None, patience=SOON):
+        def tell(found):
+            self.heard.append(found)
+            while self.meanwhile:
+                self.meanwhile.pop(0)(found)
+
+        return stop(self.client, only=only, by="ann", reason="fire", tell=tell, patience=patience)
+
+
+@pytest.fixture
+def ground(valkey):
+    return Ground(valkey)
+
+
+def fates(found):
+    return {one.container.name: (one.host, one.state, one.why) for one in found.fates}
+
+
+def asked(client):
+    return sorted(key.decode().removeprefix("stop:req:") for key in client.scan_iter("stop:req:*"))
+
+
+def test_where_nothing_runs_all_is_proven_at_once_and_everything_is_paused_and_asked(ground):
+    ground.host("alpha", A)
+    ground.client.sadd(hosts_keys.QUEUES_KNOWN, "pi-jobs@beta", "no queue of ours")
+
+    found = ground.stop()
+
+    assert (found.is_proven, found.fates, found.gaps) == (True, (), {})
+    assert found.asked == ("alpha", "beta")
+    assert asked(ground.client) == ["alpha", "beta"]
+    assert switches.read(ground.client, ("pi-jobs",)).fleet.reason == "fire"
+    assert stop_shown.lines(found) == ["No container was running."]
+
+
+def test_each_container_is_followed_until_its_engine_has_said_that_it_is_gone(ground):
+    ground.host("alpha", A)
+    ground.container(A, "pi-job-1")
+    ground.container(A, "pi-job-2")
+    ground.gone(A, "pi-job-1")
+    ground.gone(A, "pi-job-2")
+
+    found = ground.stop()
+
+    assert found.is_proven
+    assert fates(found) == {"pi-job-1": ("alpha", GONE, None), "pi-job-2": ("alpha", GONE, None)}
+    assert stop_shown.lines(found) == [
+        "alpha  pi-job-1  job local-1  confirmed gone",
+        "alpha  pi-job-2  job local-1  confirmed gone",
+        "2 of 2 containers are confirmed gone.",
+    ]
+    assert stop_shown.remedy(found) == ""
+
+
+def test_why_one_is_not_confirmed_is_said_by_what_is_known_of_its_host(ground):
+    ground.host("alpha", A, silent_ms=2_000)
+    ground.host("beta", B, silent_ms=33_000)
+    ground.host("gamma", C, silent_ms=3_600_000)
+    for host_id, name in ((A, "a1"), (A, "a2"), (B, "b"), (C, "c"), (D, "d")):
+        ground.container(host_id, name, deadline=now_ms(ground.client) + 60_000, job=f"job-{name}")
+    ground.answers("alpha", a1=OPEN)
+    ground.answers("gamma", c=OPEN)
+
+    found = ground.stop(patience=replace(SOON, whole=0.2))
+
+    assert not found.is_proven
+    assert fates(found) == {
+        "a1": ("alpha", OPEN, Why.STOPPING),
+        "a2": ("alpha", OPEN, Why.UNANSWERED),
+        "b": ("beta", OPEN, Why.UNANSWERED),
+        "c": ("gamma", OPEN, Why.HOST_SILENT),
+        "d": (None, OPEN, Why.HOST_UNKNOWN),
+    }
+    said = "\n".join(stop_shown.lines(found))
+    for part in (
+        "alpha is stopping it, and its engine has not said that it is gone",
+        "beta has not answered; its last beat was 33 s ago",
+        "gamma has been silent for 1 h",
+        f"{D}  d   job job-d   unconfirmed: nobody knows the worker of this host-id",
+        "0 of 5 containers are confirmed gone.",
+    ):
+        assert part in said
+    remedy = stop_shown.remedy(found)
+    assert "`docker ps --filter label=dev.pi-dispatch.host` on alpha, beta, gamma, " + D in remedy
+    assert "ends itself at its deadline" in remedy
+
+
+def test_an_answer_to_an_older_request_counts_for_nothing(ground):
+    ground.host("alpha", A)
+    ground.container(A, "a")
+    stops.answer(ground.client, host="alpha", request_id="older", containers={"a": GONE})
+
+    assert fates(ground.stop(patience=ONCE)) == {"a": ("alpha", OPEN, Why.UNANSWERED)}
+
+
+@pytest.mark.parametrize("registry", ["forgotten", "unreadable"])
+def test_a_host_that_no_list_knows_is_found_by_its_containers_and_asked(ground, registry):
+    host = Host(ground.client)
+    host.enqueue("local-1")
+    host.steps.begin(host.claim(), container="pi-job-local-1", deadline_ms=NEVER)
+    if registry == "unreadable":
+        ground.client.set(hosts_keys.HOSTS_LIVE, "x")
+
+    found = ground.stop(patience=replace(SOON, whole=0.1))
+
+    assert asked(ground.client) == ["alpha"]
+    assert fates(found) == {"pi-job-local-1": ("alpha", OPEN, Why.UNANSWERED)}
+    assert list(found.gaps) == (["registry"] if registry == "unreadable" else [])
+    notes = stop_shown.asked(found)
+    assert ("registry could not be read (wrong-type)" in " ".join(notes)) == (registry == "unreadable")
+
+
+def test_what_appears_while_waiting_counts_too(ground):
+    ground.host("alpha", A)
+    ground.host("beta", B)
+    ground.container(A, "a")
+    ground.meanwhile.append(lambda found: ground.container(B, "late"))
+    ground.meanwhile.append(lambda found: containers.forget(ground.client, A, ["a"]))
+
+    found = ground.stop(patience=replace(SOON, whole=0.3))
+
+    assert fates(found) == {"a": ("alpha", GONE, None), "late": ("beta", OPEN, Why.UNANSWERED)}
+
+
+def test_a_container_that_has_outlived_its_deadline_is_no_longer_waited_for(ground):
+    now = now_ms(ground.client)
+    ground.container("dead", "old", deadline=now - containers.KEPT_AFTER_DEADLINE_MS - 1000)
+    ground.container("dead", "recent", deadline=now - containers.KEPT_AFTER_DEADLINE_MS + 60_000)
+
+    assert list(fates(ground.stop(patience=ONCE))) == ["recent"]
+
+
+def test_one_host_alone_is_drained_asked_and_watched(ground):
+    ground.host("alpha", A)
+    ground.host("beta", B)
+    ground.container(A, "a")
+    ground.container(B, "b")
+    ground.gone(B, "b")
+
+    found = ground.stop(only="beta")
+
+    assert (found.is_proven, found.asked, found.is_known) == (True, ("beta",), True)
+    assert fates(found) == {"b": ("beta", GONE, None)}
+    assert asked(ground.client) == ["beta"]
+    held = switches.read(ground.client, ("pi-jobs",), host="beta")
+    assert (held.fleet, held.drain.reason) == (None, "fire")
+    assert "`manage.py undrain beta`" in stop_shown.switched(found)
+
+
+def test_a_host_never_heard_of_is_drained_and_asked_about(ground):
+    found = ground.stop(only="betta")
+
+    assert (found.is_proven, found.is_known) == (True, False)
+    assert "is the name right?" in " ".join(stop_shown.asked(found))
+
+
+def test_hostile_names_and_entries_are_shown_as_they_can_be_and_never_asked(ground):
+    ground.client.hset(hosts_keys.HOSTS_KNOWN, "eeee", json.dumps({"name": "a b:@", "beat": 5}))
+    ground.client.hset(hosts_keys.HOSTS_KNOWN, "ffff", "x" * 10_000)
+    ground.client.hset(keys.containers("eeee"), b"\xff\x1b[2J", b"\xff")
+    ground.client.set(keys.containers("wrong"), "x")
+    ground.container("ffff", "pi-job-1", job="no such\njob")
+
+    found = ground.stop(patience=ONCE)
+
+    assert asked(ground.client) == []
+    assert {one.host for one in found.fates} == {None}
+    lines = stop_shown.lines(found)
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)
+    assert json.loads(json.dumps(stop_shown.as_data(found)))["proven"] is False
+
+
+def test_repeating_it_asks_anew_and_finds_the_same(ground):
+    ground.host("alpha", A)
+    ground.container(A, "a")
+
+    first, second = ground.stop(patience=ONCE), ground.stop(patience=ONCE)
+
+    assert fates(first) == fates(second)
+    assert first.request.request_id != second.request.request_id
+    assert stops.read(ground.client, host="alpha", containers="x", job_ids=()).stop == second.request
+
+
+def test_through_an_outage_it_goes_on_and_proves_nothing_that_it_could_not_see():
+    with own_server() as server:
+        client = redis.Redis.from_url(server.url, socket_timeout=0.3)
+        ground = Ground(client)
+        ground.host("alpha", A)
+        ground.container(A, "a")
+        ground.meanwhile.append(lambda found: server.kill())
+
+        found = ground.stop(patience=replace(SOON, whole=0.5))
+
+        assert (found.is_blind, found.is_proven) == (True, False)
+        assert fates(found) == {"a": ("alpha", OPEN, Why.UNANSWERED)}
+        assert "Valkey did not answer" in " ".join(stop_shown.asked(found))
+        with pytest.raises(redis.exceptions.ConnectionError):
+            ground.stop(patience=ONCE)
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("gaps", "blind"), [({SCAN: "x"}, False), ({SCAN: "x", "registry": "y"}, True), ({VALKEY: "x"}, True)]
+)
+def test_containers_may_be_missing_only_where_neither_list_nor_keys_were_seen(ground, gaps, blind):
+    found = replace(ground.stop(), gaps=gaps)
+
+    assert (found.is_blind, found.is_proven) == (blind, not blind)
+
+
+def test_all_keys_are_looked_through_unless_the_time_is_over(valkey):
+    with valkey.pipeline() as pipeline:
+        for number in range(3000):
+            pipeline.set(f"other:{number}", "")
+        pipeline.execute()
+    valkey.hset("containers:aaaa", "a", "{}")
+
+    assert containers.listing_hosts(valkey) == (frozenset({"aaaa"}), True)
+    assert containers.listing_hosts(valkey, seconds=0)[1] is False
