@@ -16,13 +16,16 @@ _MOST_GROUPS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Same:
-    """One thing that hosts say of themselves. A digest says nothing to a person: `is_shown` is false then."""
+    """One thing that hosts say of themselves; a host that is silent on it is not compared.
+
+    Of a file (`is_file`) hosts give a digest, which says nothing to a person; who is silent has no file.
+    """
 
     check: str
     what: str
     value_of: Callable[[HostRow], str]
     fix: str
-    is_shown: bool = True
+    is_file: bool = False
 
 
 _SAME = (
@@ -48,38 +51,38 @@ _SAME = (
     _Same(
         check="cron-differs",
         what="cron schedules",
+        # Digests too, but a host without one abstains (Q 10.3).
         value_of=lambda row: row.fp_cron,
         fix="Bring the trigger files to the same state: until they agree no schedule is put in or taken out.",
-        is_shown=False,
     ),
     _Same(
         check="pause-windows-differ",
         what="pause windows",
         value_of=lambda row: row.fp_pause,
         fix="Bring the files of PI_PAUSE_WINDOWS_FILE to the same state; workers take an edit by themselves.",
-        is_shown=False,
+        is_file=True,
     ),
     _Same(
         check="scoped-limits-differ",
         what="scoped limits",
         value_of=lambda row: row.fp_limits,
         fix="Bring the files of PI_SCOPED_LIMITS_FILE to the same state; workers take an edit by themselves.",
-        is_shown=False,
+        is_file=True,
     ),
     _Same(
         check="settings-differ",
         what="settings files",
         value_of=lambda row: row.fp_settings,
         fix="Check whether that is meant: `manage.py settings` shows what counts on each host.",
-        is_shown=False,
+        is_file=True,
     ),
 )
 
 
 def differing(facts: FleetFacts) -> Iterator[Finding]:
-    """Compare the hosts that are there; one that does not say a thing has no part in it."""
+    """Compare the hosts that are there."""
     for same in _SAME:
-        groups = _groups(facts.rows, same.value_of)
+        groups = _groups(facts.rows, same)
         if len(groups) > 1:
             hosts = sorted(host for members in groups.values() for host in members)
             yield AREA.warning(same.check, _told(same, groups), same.fix, hosts=tuple(hosts))
@@ -87,17 +90,19 @@ def differing(facts: FleetFacts) -> Iterator[Finding]:
 
 def _told(same: _Same, groups: Mapping[str, list[str]]) -> str:
     first = list(groups.items())[:_MOST_GROUPS]
-    more = f", and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
-    if same.is_shown:
-        said = "; ".join(f"{short_value(value)} on {named(hosts)}" for value, hosts in first)
-        return f"{same.what} differ: {said}{more}"
-    return f"{same.what} differ between {' / '.join(named(hosts) for _, hosts in first)}{more}"
+    more = f"; {len(groups) - _MOST_GROUPS} more besides" if len(groups) > _MOST_GROUPS else ""
+    if same.is_file:
+        told = (named(hosts) if value else f"{named(hosts)} (no file)" for value, hosts in first)
+        return f"{same.what} differ between {' / '.join(told)}{more}"
+    said = "; ".join(f"{short_value(value)} on {named(hosts)}" for value, hosts in first)
+    return f"{same.what} differ: {said}{more}"
 
 
-def _groups(rows: Iterable[HostRow], value_of: Callable[[HostRow], str]) -> dict[str, list[str]]:
+def _groups(rows: Iterable[HostRow], same: _Same) -> dict[str, list[str]]:
     """Sort the hosts by what they say, what most say first."""
     groups: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        if value := value_of(row):
+        value = same.value_of(row)
+        if value or same.is_file:
             groups[value].append(row.name)
     return {value: groups[value] for value in sorted(groups, key=lambda one: (-len(groups[one]), one))}

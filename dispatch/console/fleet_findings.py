@@ -60,8 +60,8 @@ def _blind(facts: FleetFacts) -> Iterator[Finding]:
         if row.blind:
             yield AREA.warning(
                 "host-blind",
-                f"{row.name} cannot see: {clipped(row.blind)}",
-                "It takes nothing new until it can: `manage.py doctor` on that machine says more.",
+                f"{row.name} cannot see, or could not a moment ago: {clipped(row.blind)}",
+                "It takes nothing new while it cannot: `manage.py doctor` on that machine says more.",
                 hosts=(row.name,),
             )
 

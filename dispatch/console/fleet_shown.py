@@ -14,7 +14,7 @@ from dispatch.console import findings_shown
 from dispatch.console.findings_shown import Marks
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
-from dispatch.console.fleet_words import short_value, who_and_why
+from dispatch.console.fleet_words import clipped, short_value, who_and_why
 from dispatch.console.instants import ahead, span, stamp
 from hosts.rows import SKEW_TOLD_MS, HostRow, Presence, Unreachable
 
@@ -122,7 +122,7 @@ def _states(host: HostLook, facts: FleetFacts) -> Iterator[str]:
     if row and row.draining:
         yield "draining"
     if row and row.blind:
-        yield f"blind ({row.blind})"
+        yield f"blind ({clipped(row.blind)})"
     if row and row.skew_ms is not None and abs(row.skew_ms) > SKEW_TOLD_MS:
         yield f"clock {row.skew_ms / 1000:+.1f} s"
     if host.name in facts.asked_to_stop:
@@ -162,7 +162,7 @@ def _row(
     if len(text) <= room:
         yield f"{start}{_GAP}{text}".rstrip()
     elif room < _LEAST_REST:
-        yield start.rstrip()
+        yield start.rstrip()[:columns]
         yield from wrap(text, columns, initial_indent=_INDENT, subsequent_indent=_INDENT)
     else:
         margin = " " * (len(start) + len(_GAP))
