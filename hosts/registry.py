@@ -39,7 +39,6 @@ DRAIN_SECONDS = 2.5
 
 class _Beat(NamedTuple):
     started_at_ms: int
-    listed: int
     other_host_id: bytes
     other_age_ms: int
 
@@ -104,7 +103,7 @@ class Registry:
             return
         if beat.other_host_id:
             raise OperationalError(self._name_is_taken(beat))
-        self._note_reach(None if beat.listed else "wrong-type")
+        self._note_reach(None)
 
     def publish(self) -> None:
         """Beat: write the row anew, every callable of `facts` asked again. Never raises.
@@ -119,7 +118,7 @@ class Registry:
                 return
             if beat is None:
                 return
-            self._note_reach(None if beat.listed else "wrong-type")
+            self._note_reach(None)
             self._note_other(beat.other_host_id)
             if self._closed.is_set():
                 # So slow that `close` did not wait for it.
@@ -178,7 +177,8 @@ class Registry:
 
     def _name_is_taken(self, beat: _Beat) -> str:
         return (
-            f"Another machine's worker goes by the name {self._identity['name']} (host-id {beat.other_host_id.decode()}, "
+            f"Another machine's worker goes by the name {self._identity['name']} "
+            f"(host-id {beat.other_host_id.decode()}, "
             f"last beat {beat.other_age_ms // 1000} s ago): two machines must not share a name. "
             "Give one of them another PI_WORKER_NAME. If that worker is gone for good, its name is free "
             f"{self._ttl_ms // 1000} s after its last beat."

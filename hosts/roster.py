@@ -17,9 +17,12 @@ from hosts.row_reading import FIELDS, read_known, read_row, unreadable
 from hosts.rows import HostRow, KnownHost, Roster, Unreachable, UnreadableRow
 
 _READ = switches.HOLDS + (Path(__file__).parent / "lua" / "roster.lua").read_text()
-# Both bound what peers can make a reader wait for and hold.
+# These bound what peers can make the server and its readers wait for and hold.
 MOST_HOSTS = 2000
 LONGEST_ROW = 16_384
+MOST_BYTES = 16_000_000
+# In the place of the values of a row.
+_NO_ROW = {b"wrong-type": "is not a hash", b"unread": "is left out: other rows are too long"}
 
 
 def read(client: redis.Redis) -> Roster | Unreachable:
@@ -33,14 +36,15 @@ def read(client: redis.Redis) -> Roster | Unreachable:
             _READ,
             2,
             *(keys.HOSTS_LIVE, keys.HOSTS_KNOWN, keys.host_row(""), keys.drain("")),
-            *(MOST_HOSTS, LONGEST_ROW + 1),
+            *(MOST_HOSTS, LONGEST_ROW + 1, MOST_BYTES),
             *FIELDS,
         )
     except RedisError as fault:
         return Unreachable(token_of(fault))
-    now_ms, count, rows, known_count, known = answer
-    found = [_row(member, text, now_ms) for member, text in _pairs(rows)]
-    listed = [read_known(member, entry) for member, entry in _pairs(known or [])]
+    now_ms, count, rows, drained, known_count, known = answer
+    drains = frozenset(drained)
+    found = [_row(text, now_ms, drains) for text in rows]
+    listed = [_known(text) for text in known]
     return Roster(
         now_ms=now_ms,
         hosts=tuple(sorted((row for row in found if isinstance(row, HostRow)), key=lambda row: row.name)),
@@ -58,23 +62,25 @@ def read(client: redis.Redis) -> Roster | Unreachable:
     )
 
 
-def _pairs(flat: list[bytes]) -> zip[tuple[bytes, bytes]]:
-    return zip(flat[::2], flat[1::2], strict=True)
-
-
-def _row(member: bytes, text: bytes, now_ms: int) -> HostRow | UnreadableRow:
-    if not text:
-        return unreadable(member, "is not a hash")
+def _row(text: bytes, now_ms: int, drains: frozenset[bytes]) -> HostRow | UnreadableRow:
+    member, *values = text.split(b"\0")
     if len(text) > LONGEST_ROW:
         return unreadable(member, f"is longer than {LONGEST_ROW} bytes")
-    drained, *values = text.split(b"\0")
+    if len(values) == 1 and values[0] in _NO_ROW:
+        return unreadable(member, _NO_ROW[values[0]])
     if len(values) != len(FIELDS):
         return unreadable(member, "holds a zero byte")
-    return read_row(member, dict(zip(FIELDS, values, strict=True)), now_ms=now_ms, draining=drained == b"1")
+    fields = dict(zip(FIELDS, values, strict=True))
+    return read_row(member, fields, now_ms=now_ms, draining=member in drains)
 
 
-def _left_out(key: str, count: int | None) -> tuple[UnreadableRow, ...]:
-    if count is None:
+def _known(text: bytes) -> KnownHost | UnreadableRow:
+    member, _, entry = text.partition(b"\0")
+    return read_known(member, entry)
+
+
+def _left_out(key: str, count: int) -> tuple[UnreadableRow, ...]:
+    if count < 0:
         return (unreadable(key.encode(), "is not a hash"),)
     if count > MOST_HOSTS:
         return (unreadable(key.encode(), f"names {count} hosts; {MOST_HOSTS} of them were looked at"),)

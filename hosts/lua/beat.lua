@@ -5,8 +5,8 @@
 --       8 how long a silent host stays known (ms)  9 how many known hosts to look at for that
 --       10 prefix of pending records  11 prefix of containers  12 how many queues, then these
 --       then fields and values of the row.
--- Answers: {started at, 1 when listed and 0 when the set of live names is no set, host-id of the other host or '',
---   age of its beat in ms}. The other has the name when its row is well formed and at most a lifetime old.
+-- Answers: {started at, host-id of the other host or '', age of its beat in ms}. The other has the name when its row
+--   is well formed and at most a lifetime old. An error when the set of live names is none; the row is written then.
 local row, live, known, queues, drain = unpack(KEYS)
 local name, host_id, boot, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local now = now_ms()
@@ -15,13 +15,13 @@ local started = tonumber(ARGV[6]) or now - tonumber(ARGV[7])
 local function holder()
   local said = redis.pcall('HMGET', row, 'hostId', 'beatAt')
   local id, beat = said[1] or '', said[2] or ''
-  if said.err or id == host_id or not string.find(id, '^[0-9a-f]+$') or #id ~= 16 then
+  if id == host_id or #id ~= 16 or not string.find(id, '^[0-9a-f]+$') or not string.find(beat, '^[0-9]+$') then
     return nil
   end
-  if not string.find(beat, '^[0-9]+$') or #beat > 15 or math.abs(now - tonumber(beat)) > ttl then
-    return nil
+  local age = now - tonumber(beat)
+  if math.abs(age) <= ttl then
+    return id, math.max(0, age)
   end
-  return id, math.max(0, now - tonumber(beat))
 end
 
 -- What was removed first may be written again on a full server, and a host must not look dead because of that.
@@ -30,7 +30,7 @@ local function remember()
   redis.pcall('HDEL', known, host_id)
   redis.pcall('HSET', known, host_id, string.format('{"name":"%s","beat":%.0f}', name, now))
   local some = redis.pcall('HRANDFIELD', known, ARGV[9], 'WITHVALUES')
-  for i = 1, some.err and 0 or #some, 2 do
+  for i = 1, #some, 2 do
     local read, said = pcall(cjson.decode, some[i + 1])
     local beat = read and type(said) == 'table' and said.beat
     local silent = type(beat) ~= 'number' or now - beat > tonumber(ARGV[8])
@@ -45,13 +45,13 @@ if not (other and ARGV[5] == '1') then
   remember()
 end
 if other then
-  return {started, 1, other, age}
+  return {started, other, age}
 end
 redis.call('DEL', row)
 local last_queue = 12 + tonumber(ARGV[12])
 redis.call('HSET', row, 'beatAt', string.format('%.0f', now), 'startedAt', string.format('%.0f', started),
   'draining', tostring(holds(drain, now)), unpack(ARGV, last_queue + 1))
 redis.call('PEXPIRE', row, ttl)
-local listed = redis.pcall('SADD', live, name)
 redis.pcall('SADD', queues, unpack(ARGV, 13, last_queue))
-return {started, type(listed) == 'number' and 1 or 0, '', 0}
+redis.call('SADD', live, name)
+return {started, '', 0}

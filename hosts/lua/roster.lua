@@ -1,44 +1,62 @@
 -- Purpose: read the whole registry at one instant. Names without a row leave the list: a set cannot expire them.
 -- KEYS: the set of live names; the hash of known hosts.
--- ARGV: the prefix of rows; the prefix of drains; how many hosts to read at most (of more, any that many); how many
---       bytes of one text to answer at most; then the names of the fields.
--- Answers: {now in ms, how many names there are, {name, row, …}, how many hosts are known, {host-id, entry, …}}.
---   A row is one text, because a reader takes long over thousands of small ones: '1' or '0' (a drain holds or not)
---   and the fields' values, missing as '', each after a zero byte; '' when the key is no hash.
---   Both about known hosts are nil when that key is no hash.
+-- ARGV: 1 the prefix of rows  2 the prefix of drains  3 how many hosts to read at most (of more, any that many)
+--       4 how many bytes of one text to answer at most  5 after how many bytes of rows to read no more of them
+--       then the names of the fields.
+-- Answers: {now in ms, how many names there are, {row, …}, {name that is drained, …}, how many hosts are known,
+--   {known, …}}. A row is one text, because a reader takes long over thousands of small ones: the name, then the
+--   fields' values, missing as '', each after a zero byte; instead of values 'wrong-type' when the key is no hash,
+--   'unread' beyond the bytes. A known host is its id, a zero byte, its entry.
+--   How many hosts are known is -1 when that key is no hash.
 local now = now_ms()
-local most, longest = tonumber(ARGV[3]), tonumber(ARGV[4])
-local fields = {unpack(ARGV, 5)}
+local most, longest, bytes_left = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local fields = {unpack(ARGV, 6)}
+local nothing = string.rep('\0', #fields - 1)
 
-local function row(key, name)
+local function row(key)
+  if bytes_left < 0 then
+    return redis.call('EXISTS', key) == 1 and 'unread' or nil
+  end
   local values = redis.pcall('HMGET', key, unpack(fields))
   if values.err then
-    return ''
+    return 'wrong-type'
   end
   for i = 1, #fields do
     values[i] = values[i] or ''
   end
-  local drained = holds(ARGV[2] .. name, now) and '1' or '0'
-  return string.sub(drained .. '\0' .. table.concat(values, '\0'), 1, longest)
+  local text = table.concat(values, '\0')
+  if text == nothing and redis.call('EXISTS', key) == 0 then
+    return nil
+  end
+  bytes_left = bytes_left - #text
+  return text
 end
 
-local rows = {}
+local rows, names, drains = {}, {}, {}
 for _, name in ipairs(redis.call('SRANDMEMBER', KEYS[1], most)) do
-  local key = ARGV[1] .. name
-  if redis.call('EXISTS', key) == 1 then
-    table.insert(rows, string.sub(name, 1, longest))
-    table.insert(rows, row(key, name))
+  local text = row(ARGV[1] .. name)
+  if text then
+    table.insert(rows, string.sub(name .. '\0' .. text, 1, longest))
+    table.insert(names, name)
+    table.insert(drains, ARGV[2] .. name)
   else
     -- A server that takes no writes now must not keep anybody from reading.
     redis.pcall('SREM', KEYS[1], name)
   end
 end
 
-local known = redis.pcall('HRANDFIELD', KEYS[2], most, 'WITHVALUES')
-if known.err then
-  return {now, redis.call('SCARD', KEYS[1]), rows, false, false}
+local drained = {}
+if #drains > 0 and redis.call('EXISTS', unpack(drains)) > 0 then
+  for i, name in ipairs(names) do
+    if holds(drains[i], now) then
+      table.insert(drained, name)
+    end
+  end
 end
-for i = 1, #known do
-  known[i] = string.sub(known[i], 1, longest)
+
+local listed, known = redis.pcall('HRANDFIELD', KEYS[2], most, 'WITHVALUES'), {}
+for i = 1, #listed, 2 do
+  table.insert(known, string.sub(listed[i] .. '\0' .. listed[i + 1], 1, longest))
 end
-return {now, redis.call('SCARD', KEYS[1]), rows, redis.call('HLEN', KEYS[2]), known}
+local how_many = listed.err and -1 or redis.call('HLEN', KEYS[2])
+return {now, redis.call('SCARD', KEYS[1]), rows, drained, how_many, known}

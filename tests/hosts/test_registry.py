@@ -164,7 +164,7 @@ def test_a_name_that_no_other_host_has_freshly_can_be_used_at_once(valkey, found
 
 def test_a_name_is_free_again_when_its_row_has_expired(valkey):
     host(valkey, ttl_ms=60).register()
-    heir = host(valkey, OTHER, ttl_ms=60)
+    heir = host(valkey, OTHER)
 
     deadline = time.monotonic() + 5
     while True:
@@ -243,7 +243,9 @@ def test_a_server_that_is_away_is_said_once_each_way(valkey, valkey_server, even
     ]
 
 
-def test_at_boot_a_server_that_is_away_is_raised_and_one_that_refuses_is_said(valkey, events, tmp_path):
+def test_at_boot_a_server_that_is_away_is_raised_and_one_that_refuses_is_said(
+    valkey, valkey_url, events, tmp_path
+):
     nobody = state_client(f"unix://{tmp_path}/nobody")
     with pytest.raises(VALKEY_FAULTS):
         host(nobody).register()
@@ -251,13 +253,10 @@ def test_at_boot_a_server_that_is_away_is_raised_and_one_that_refuses_is_said(va
     nobody.close()
 
     valkey.acl_setuser("mute", enabled=True, nopass=True, keys=["*"], commands=["+ping"])
-    try:
-        path = valkey.connection_pool.connection_kwargs["path"]
-        mute = redis.Redis(unix_socket_path=path, username="mute", password="x")
-        host(mute).register()
-        mute.close()
-    finally:
-        valkey.acl_deluser("mute")
+    mute = state_client(valkey_url.replace("//", "//mute:x@"))
+    host(mute).register()
+    mute.close()
+    valkey.acl_deluser("mute")
     assert named(events, "host_registry_unreachable") == [
         {"reason": "no-connection"},
         {"reason": "not-allowed"},

@@ -9,31 +9,32 @@ from hosts.rows import HostRow, KnownHost, Presence, UnreadableRow
 
 NOW = 1_790_000_000_000
 ID = "0123456789abcdef"
-WHOLE = {
-    "name": "mac",
-    "hostId": ID,
-    "boot": f"{ID}-00000001",
-    "beatAt": str(NOW - 1_000),
-    "startedAt": str(NOW - 60_000),
-    "clockAt": str(NOW + 9_000),
-    "version": "0.1.0",
-    "pid": "4711",
-    "image": "pi-job:latest",
-    "imageDigest": "sha256:ab",
-    "piVersion": "0.80.1",
-    "concurrency": "3",
-    "slotsUsed": "0",
-    "routes": "true",
-    "caps": "s:prod,w:jira",
-    "tz": "Europe/Berlin",
-    "blind": "engine",
-    "fpCron": "c",
-    "cronCount": "2",
-    "fpPause": "p",
-    "fpLimits": "l",
-    "fpSettings": "s",
-    "fpTriggers": "t",
+ROW = {
+    "name": ("mac", "name", "mac"),
+    "hostId": (ID, "host_id", ID),
+    "boot": (f"{ID}-00000001", "boot", f"{ID}-00000001"),
+    "beatAt": (str(NOW - 1_000), "beat_at_ms", NOW - 1_000),
+    "startedAt": (str(NOW - 60_000), "started_at_ms", NOW - 60_000),
+    "clockAt": (str(NOW + 9_000), "clock_at_ms", NOW + 9_000),
+    "version": ("0.1.0", "version", "0.1.0"),
+    "pid": ("4711", "pid", 4711),
+    "image": ("pi-job:latest", "image", "pi-job:latest"),
+    "imageDigest": ("sha256:ab", "image_digest", "sha256:ab"),
+    "piVersion": ("0.80.1", "pi_version", "0.80.1"),
+    "concurrency": ("3", "concurrency", 3),
+    "slotsUsed": ("0", "slots_used", 0),
+    "routes": ("true", "routes", True),
+    "caps": ("s:prod,w:jira", "caps", frozenset({"s:prod", "w:jira"})),
+    "tz": ("Europe/Berlin", "tz", "Europe/Berlin"),
+    "blind": ("engine", "blind", "engine"),
+    "cronCount": ("2", "cron_count", 2),
+    "fpCron": ("c", "fp_cron", "c"),
+    **{
+        f"fp{what}": (what, f"fp_{what.lower()}", what)
+        for what in ("Pause", "Limits", "Settings", "Triggers")
+    },
 }
+WHOLE = {field: text for field, (text, _, _) in ROW.items()}
 
 
 def read(member="mac", draining=False, **changes):
@@ -50,33 +51,8 @@ def read(member="mac", draining=False, **changes):
 def test_a_whole_row():
     assert set(WHOLE) == set(row_reading.FIELDS)
     row = read(draining=True)
-    assert row == HostRow(
-        name="mac",
-        host_id=ID,
-        boot=f"{ID}-00000001",
-        beat_at_ms=NOW - 1_000,
-        stale_ms=1_000,
-        started_at_ms=NOW - 60_000,
-        clock_at_ms=NOW + 9_000,
-        version="0.1.0",
-        pid=4711,
-        image="pi-job:latest",
-        image_digest="sha256:ab",
-        pi_version="0.80.1",
-        concurrency=3,
-        slots_used=0,
-        routes=True,
-        caps=frozenset({"s:prod", "w:jira"}),
-        tz="Europe/Berlin",
-        draining=True,
-        blind="engine",
-        fp_cron="c",
-        cron_count=2,
-        fp_pause="p",
-        fp_limits="l",
-        fp_settings="s",
-        fp_triggers="t",
-    )
+    expected = {attribute: value for _, attribute, value in ROW.values()}
+    assert row == HostRow(**expected, stale_ms=1_000, draining=True)
     assert (row.skew_ms, row.presence) == (10_000, Presence.ALIVE)
 
 
