@@ -28,14 +28,21 @@ def drop(client: redis.Redis, job_id: str) -> Drop:
     A repeat after a lost answer says ABSENT. ValueError for no id at all.
     """
     raw_id = rq_id(job_id).encode()
-    origin = cast("bytes | None", client.hget(keys.job(raw_id), "origin"))
-    if origin is None:
-        return Drop.ABSENT
-    queue = origin.decode("utf-8", "surrogateescape")
-    names = keys.queue_keys(queue)
-    answer = Scripts(client).call(
+    while True:
+        origin = cast("bytes | None", client.hget(keys.job(raw_id), "origin"))
+        if origin is None:
+            return Drop.ABSENT
+        answer = _drop_from(client, raw_id, origin)
+        # A reroute took it to another queue between the two looks.
+        if answer != b"moved":
+            return Drop(answer.decode())
+
+
+def _drop_from(client: redis.Redis, raw_id: bytes, origin: bytes) -> bytes:
+    names = keys.queue_keys(origin.decode("utf-8", "surrogateescape"))
+    answer: bytes = Scripts(client).call(
         "drop",
         (keys.job(raw_id), names.jobs, names.scheduled, keys.results(raw_id), keys.executions(raw_id)),
-        (raw_id, queue),
+        (raw_id, origin),
     )
-    return Drop(answer.decode())
+    return answer

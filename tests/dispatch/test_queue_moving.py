@@ -12,7 +12,7 @@ import redis
 
 from dispatch.ids import rq_id
 from dispatch.queue import keys
-from dispatch.queue.dropping import drop
+from dispatch.queue.dropping import Drop, drop
 from dispatch.queue.moving import Moved, Waiting, move, read_waiting
 from dispatch.queue.popper import Claimed
 from dispatch.queue.waiters import Waiters
@@ -197,6 +197,26 @@ def test_a_full_server_moves_a_job_whole_or_not_at_all(valkey, host, state):
         valkey.config_set("maxmemory", 0)
 
     assert_sound(valkey, ["local-1"], hash_of(valkey, "local-1")["origin"])
+
+
+@pytest.mark.parametrize("state", [lambda _: None, sleeping], ids=["line", "sleep"])
+def test_a_job_that_moves_under_the_hand_of_its_drop_is_dropped_where_it_went(
+    valkey, host, valkey_url, state
+):
+    host.enqueue("local-1")
+    state(host)
+
+    class Client(redis.Redis):
+        def execute_command(self, *words, **options):
+            if words[0] == "EVALSHA" and NAMES.jobs in words:
+                move_all(valkey, "local-1")
+            return super().execute_command(*words, **options)
+
+    client = Client(connection_pool=redis.ConnectionPool.from_url(valkey_url))
+
+    assert drop(client, "local-1") is Drop.DROPPED
+    client.connection_pool.disconnect()
+    assert "local-1" not in str(everything(valkey))
 
 
 def test_a_queue_is_not_moved_to_itself(valkey):

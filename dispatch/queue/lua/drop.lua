@@ -4,16 +4,19 @@
 -- KEYS  1 job hash  2 queue list  3 scheduled set  4 results of the job  5 executions of the job
 -- ARGV  1 id  2 queue name
 -- Answers 'dropped' | 'started' (it runs: stop it instead) | 'over' (it has ended) | 'absent'
+--       | 'moved' (it is on another queue by now; nothing changed)
 --
 -- The taken list of whoever has it is found through the job's token.
 -- uses: owner waiters
 
 local job, id = KEYS[1], ARGV[1]
-local found = redis.pcall('HMGET', job, 'status', 'taker', 'reason', 'scope')
+local found = redis.pcall('HMGET', job, 'status', 'taker', 'reason', 'scope', 'origin')
 if found.err or not found[1] then
   return 'absent'
 elseif found[1] == 'started' then
   return 'started'
+elseif found[5] ~= ARGV[2] then
+  return 'moved'
 elseif found[1] == 'queued' then
   redis.call('LREM', KEYS[2], 0, id)
   if found[2] then
