@@ -53,8 +53,8 @@ def read(client: redis.Redis) -> Roster | Unreachable:
                 (row for row in (*found, *listed) if isinstance(row, UnreadableRow)),
                 key=lambda row: row.shown,
             ),
-            *_left_out(keys.HOSTS_LIVE, count),
-            *_left_out(keys.HOSTS_KNOWN, known_count),
+            *_left_out(keys.HOSTS_LIVE, count, len(rows)),
+            *_left_out(keys.HOSTS_KNOWN, known_count, len(known)),
         ),
         known=tuple(
             sorted((one for one in listed if isinstance(one, KnownHost)), key=lambda one: one.host_id)
@@ -79,9 +79,9 @@ def _known(text: bytes) -> KnownHost | UnreadableRow:
     return read_known(member, entry)
 
 
-def _left_out(key: str, count: int) -> tuple[UnreadableRow, ...]:
+def _left_out(key: str, count: int, looked_at: int) -> tuple[UnreadableRow, ...]:
     if count < 0:
         return (unreadable(key.encode(), "is not a hash"),)
-    if count > MOST_HOSTS:
-        return (unreadable(key.encode(), f"names {count} hosts; {MOST_HOSTS} of them were looked at"),)
+    if count > looked_at:
+        return (unreadable(key.encode(), f"names {count} hosts; {looked_at} were read"),)
     return ()

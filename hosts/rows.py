@@ -29,7 +29,7 @@ def presence_of(stale_ms: int | None) -> Presence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """One host by its own words; a field that is missing or cannot be read is None, or blank for a text.
+    """One host by its own words; a field that is missing is None, or blank for a text.
 
     `stale_ms` is the age of its beat, `clock_at_ms` its own clock at that beat. `routes`: it drains a queue
     of its own. `caps` are capability tokens. `blind` names what it cannot see (blank: nothing). `fp_…` are

@@ -1,7 +1,7 @@
 -- Purpose: read the whole registry at one instant. Names without a row leave the list: a set cannot expire them.
 -- KEYS: the set of live names; the hash of known hosts.
 -- ARGV: 1 the prefix of rows  2 the prefix of drains  3 how many hosts to read at most (of more, any that many)
---       4 how many bytes of one text to answer at most  5 after how many bytes of rows to read no more of them
+--       4 how many bytes of one text to answer at most  5 after how many bytes of rows, or of known, to read no more
 --       then the names of the fields.
 -- Answers: {now in ms, how many names there are, {row, …}, {name that is drained, …}, how many hosts are known,
 --   {known, …}}. A row is one text, because a reader takes long over thousands of small ones: the name, then the
@@ -54,9 +54,14 @@ if #drains > 0 and redis.call('EXISTS', unpack(drains)) > 0 then
   end
 end
 
-local listed, known = redis.pcall('HRANDFIELD', KEYS[2], most, 'WITHVALUES'), {}
-for i = 1, #listed, 2 do
-  table.insert(known, string.sub(listed[i] .. '\0' .. listed[i + 1], 1, longest))
+local ids, known = redis.pcall('HRANDFIELD', KEYS[2], most), {}
+bytes_left = tonumber(ARGV[5])
+for i = 1, #ids do
+  if bytes_left >= 0 then
+    local entry = redis.call('HGET', KEYS[2], ids[i])
+    bytes_left = bytes_left - #entry
+    table.insert(known, string.sub(ids[i] .. '\0' .. entry, 1, longest))
+  end
 end
-local how_many = listed.err and -1 or redis.call('HLEN', KEYS[2])
+local how_many = ids.err and -1 or redis.call('HLEN', KEYS[2])
 return {now, redis.call('SCARD', KEYS[1]), rows, drained, how_many, known}

@@ -173,8 +173,8 @@ def test_more_names_than_anybody_has_hosts_are_not_all_looked_at(valkey, monkeyp
 
     assert (len(found.hosts), len(found.known)) == (3, 3)
     assert [row.why for row in found.unreadable] == [
-        "names 4 hosts; 3 of them were looked at",
-        "names 5 hosts; 3 of them were looked at",
+        "names 4 hosts; 3 were read",
+        "names 5 hosts; 3 were read",
     ]
 
 
@@ -182,9 +182,14 @@ def test_rows_without_end_are_left_out_and_said(valkey, monkeypatch):
     monkeypatch.setattr(roster, "MOST_BYTES", 5_000)
     appear(valkey, *"abcd", image="x" * 4_000)
     valkey.sadd("host:live", "expired")
+    valkey.hset("known:hosts", mapping=dict.fromkeys("abcd", "x" * 4_000))
 
     found = roster.read(valkey)
 
-    assert (len(found.hosts), len(found.unreadable)) == (2, 2)
-    assert {row.why for row in found.unreadable} == {"is left out: other rows are too long"}
+    assert (len(found.hosts), len(found.unreadable)) == (2, 5)
+    assert {row.why for row in found.unreadable} == {
+        "is left out: other rows are too long",
+        "is no known host",
+        "names 4 hosts; 2 were read",
+    }
     assert not valkey.sismember("host:live", "expired")
