@@ -112,7 +112,7 @@ class MirrorImport:
             finally:
                 connections.close_all()
             self._closing.wait(self._least_pause_seconds)
-            if self.standing != merging.TRUNCATED:
+            if self.standing != merging.TRUNCATED and not self._closing.is_set():
                 self._viewed.wait(self._idle_seconds)
 
     def _imported(self, now: datetime) -> Standing:
