@@ -61,14 +61,13 @@ def read_queues(client: redis.Redis) -> KnownQueues:
     unread = {source: answer for source, answer in sets.items() if isinstance(answer, str)}
     members = (member for answer in sets.values() if not isinstance(answer, str) for member in answer)
     used = names.found_queues(member.removeprefix(_LIST) for member in members)
-    hosts = {queue.partition("@")[2] for queue in used} - {""}
+    hosts = {host for host in map(names.host_of_queue, used) if host is not None}
     routed: tuple[str, ...] = ()
     if isinstance(registry, Unreachable):
         unread = {REGISTRY: registry.reason, **unread}
     else:
         routed = names.routed_queues({"name": row.name, "routes": row.routes} for row in registry.hosts)
-        heard = {row.name for row in registry.hosts} | {host.name for host in registry.known}
-        hosts.update(filter(names.in_alphabet, heard))
+        hosts |= {row.name for row in registry.hosts} | {host.name for host in registry.known}
     return KnownQueues(names=names.union(routed, used), hosts=tuple(sorted(hosts)), unread=unread)
 
 
