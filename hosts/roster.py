@@ -41,23 +41,25 @@ def read(client: redis.Redis) -> Roster | Unreachable:
         )
     except RedisError as fault:
         return Unreachable(token_of(fault))
-    now_ms, count, rows, drained, known_count, known = answer
+    return _roster(*answer)
+
+
+def _roster(
+    now_ms: int, count: int, rows: list[bytes], drained: list[bytes], known_count: int, known: list[bytes]
+) -> Roster:
     drains = frozenset(drained)
-    found = [_row(text, now_ms, drains) for text in rows]
-    listed = [_known(text) for text in known]
+    found = [*(_row(text, now_ms, drains) for text in rows), *map(_known, known)]
+    unreadable_rows = [row for row in found if isinstance(row, UnreadableRow)]
     return Roster(
         now_ms=now_ms,
         hosts=tuple(sorted((row for row in found if isinstance(row, HostRow)), key=lambda row: row.name)),
         unreadable=(
-            *sorted(
-                (row for row in (*found, *listed) if isinstance(row, UnreadableRow)),
-                key=lambda row: row.shown,
-            ),
+            *sorted(unreadable_rows, key=lambda row: row.shown),
             *_left_out(keys.HOSTS_LIVE, count, len(rows)),
             *_left_out(keys.HOSTS_KNOWN, known_count, len(known)),
         ),
         known=tuple(
-            sorted((one for one in listed if isinstance(one, KnownHost)), key=lambda one: one.host_id)
+            sorted((one for one in found if isinstance(one, KnownHost)), key=lambda one: one.host_id)
         ),
     )
 
