@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dispatch.queue.waiters import WaitReason
-from dispatch.worker.settle import _REFUSAL_EVENTS
+from dispatch.worker.settle import _DEFERRAL_EVENTS, _REFUSAL_EVENTS
 from runs.outcome import Reason
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,10 +33,8 @@ ENDS = {
 LATER = {
     Reason.JOB_IMAGE_FORGE_UNSUPPORTED,
     Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED,
-    Reason.OPERATOR_CANCEL,
-    Reason.OPERATOR_STOP,
 }
-WAITS = set(WaitReason) - {WaitReason.RETRY, WaitReason.SCOPE_BUSY_FLEET}
+WAITS = set(WaitReason) - {WaitReason.RETRY}
 
 
 @cache
@@ -81,7 +79,7 @@ def derived() -> set[str]:
     """The events whose names follow from a reason (dispatch/worker/settle.py)."""
     refusals = set(Reason) - ENDS - LATER
     return {_REFUSAL_EVENTS.get(reason, f"refused_{reason.replace('-', '_')}") for reason in refusals} | {
-        f"{reason.replace('-', '_')}_deferred" for reason in WAITS
+        _DEFERRAL_EVENTS.get(reason, f"{reason.replace('-', '_')}_deferred") for reason in WAITS
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -48,7 +48,6 @@ from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.waking import Waking
 from dispatch.worker.worker import Bells, Parts, Worker
 from dispatch.worker.workspaces import prepare_local
-from hosts.facts import Fact
 from hosts.names import SHARED_QUEUE, host_queue
 from hosts.registry import Registry
 from pidispatch_site import clients, log
@@ -87,54 +86,46 @@ class Edges:
     delays: Delays = no_delay
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """What the parts of one worker have in common, before there are any."""
+
+    config: Config
+    owner: Owner
+    url: str
+    edges: Edges
+    operator_files: OperatorFiles
+    client: redis.Redis
+    files: RecordFiles
+    image: DefaultImage
+    slots: Slots
+    leases: Leases | None
+    bells: Bells = field(default_factory=Bells)
+    live: LiveAttempts = field(default_factory=LiveAttempts)
+    scopes: ScopeSlots = field(default_factory=ScopeSlots)
+
+
 def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: OperatorFiles) -> Worker:
     """Make the worker of this host; nothing is contacted yet. `url` is the resolved address of Valkey."""
     client = clients.queue_client(url)
-    files = RecordFiles(config.logs_dir)
-    ledger = Ledger(client)
-    bells, live, scopes, slots = Bells(), LiveAttempts(), ScopeSlots(), Slots(config.concurrency)
-    image = DefaultImage(edges.backend, config.job_image)
-    recorder = _recorder(config, client, owner, files, edges)
-    sweeper = _sweeper(client, owner, edges, live, ledger)
-    outage = Outage(sweeper.interrupted)
-    sight = Sight(outage, look_again=lambda: bells.reap())
-    reaping = Reaping(
-        Reaper(edges.backend, host_id=owner.host_id, boot=owner.boot),
-        live=live,
-        scopes=scopes,
-        jobs_dir=config.jobs_dir,
-        boot=owner.boot,
-        answered=sight.engine_answered,
-    )
-    leases = Leases(client, owner) if config.worker_name_declared else None
-    host = Host(
+    frame = _Frame(
+        config=config,
         owner=owner,
-        queues=_queues(config),
-        defaults=configured.defaults(config),
-        spending=configured.spending(config),
-        cap_action=config.cap_action,
-        forwarded=forwarded(config.forward_env, config.environment),
-        places=_places(config, files),
-        work=_work(config, owner, edges, reaping),
+        url=url,
+        edges=edges,
+        operator_files=operator_files,
         client=client,
-        transitions=_transitions(client, owner, edges),
-        ledger=ledger,
-        tokens=TokenCounter(client),
-        waiters=Waiters(client, delays=edges.delays),
-        waits=_waits(config, client, slots, leases),
-        leases=leases,
-        slots=slots,
-        rules=Rules(slots=slots, configured=config.concurrency, files=operator_files),
-        scopes=scopes,
-        live=live,
-        timings=edges.timings,
-        record_pushed=recorder.wake,
-        job_woken=lambda: bells.promote(),
-        valkey_faulted=outage.faulted,
-        sees_engine=lambda: sight.sees_engine,
-        engine_was_silent=sight.engine_was_silent,
-        delays=edges.delays,
+        files=RecordFiles(config.logs_dir),
+        image=DefaultImage(edges.backend, config.job_image),
+        slots=Slots(config.concurrency),
+        leases=Leases(client, owner) if config.worker_name_declared else None,
     )
+    ledger, recorder = Ledger(client), _recorder(frame)
+    sweeper = _sweeper(frame, ledger)
+    outage = Outage(sweeper.interrupted)
+    sight = Sight(outage, look_again=lambda: frame.bells.reap())
+    reaping = _reaping(frame, sight)
+    host = _host(frame, ledger, reaping, recorder, outage, sight)
     parts = Parts(
         reaping=reaping,
         beats=Beats(client, owner, host.queues, timings=edges.timings.queue),
@@ -145,16 +136,57 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         poppers=_poppers(host, url),
         outage=outage,
         sight=sight,
-        duties=_duties(
-            host,
-            presence.facts(config, image=image, slots=slots, files=operator_files, blind=sight.blind),
-            recorder,
-            ask_engine=lambda: bells.reap(),
-        ),
-        retention=partial(_retain, config, files),
-        started=partial(announce, config, host, image, url),
+        duties=_duties(frame, host, sight, recorder),
+        retention=partial(_retain, config, frame.files),
+        started=partial(announce, config, host, frame.image, url),
     )
-    return Worker(host, parts, bells=bells)
+    return Worker(host, parts, bells=frame.bells)
+
+
+def _host(
+    frame: _Frame, ledger: Ledger, reaping: Reaping, recorder: Recorder, outage: Outage, sight: Sight
+) -> Host:
+    config, owner, edges, client = frame.config, frame.owner, frame.edges, frame.client
+    return Host(
+        owner=owner,
+        queues=_queues(config),
+        defaults=configured.defaults(config),
+        spending=configured.spending(config),
+        cap_action=config.cap_action,
+        forwarded=forwarded(config.forward_env, config.environment),
+        places=_places(config, frame.files),
+        work=_work(config, owner, edges, reaping),
+        client=client,
+        transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
+        ledger=ledger,
+        tokens=TokenCounter(client),
+        waiters=Waiters(client, delays=edges.delays),
+        waits=_waits(frame),
+        leases=frame.leases,
+        slots=frame.slots,
+        rules=Rules(slots=frame.slots, configured=config.concurrency, files=frame.operator_files),
+        scopes=frame.scopes,
+        live=frame.live,
+        timings=edges.timings,
+        record_pushed=recorder.wake,
+        job_woken=lambda: frame.bells.promote(),
+        valkey_faulted=outage.faulted,
+        sees_engine=lambda: sight.sees_engine,
+        engine_was_silent=sight.engine_was_silent,
+        delays=edges.delays,
+    )
+
+
+def _reaping(frame: _Frame, sight: Sight) -> Reaping:
+    owner = frame.owner
+    return Reaping(
+        Reaper(frame.edges.backend, host_id=owner.host_id, boot=owner.boot),
+        live=frame.live,
+        scopes=frame.scopes,
+        jobs_dir=frame.config.jobs_dir,
+        boot=owner.boot,
+        answered=sight.engine_answered,
+    )
 
 
 def _queues(config: Config) -> tuple[str, ...]:
@@ -162,28 +194,35 @@ def _queues(config: Config) -> tuple[str, ...]:
     return (SHARED_QUEUE, host_queue(config.worker_name)) if config.worker_name_declared else (SHARED_QUEUE,)
 
 
-def _recorder(
-    config: Config, client: redis.Redis, owner: Owner, files: RecordFiles, edges: Edges
-) -> Recorder:
-    mirror = Mirror(client, retention_days=config.log_retention_days) if config.worker_name_declared else None
-    return Recorder(client, owner.host_id, files, mirror=mirror, reached=edges.delays)
+def _recorder(frame: _Frame) -> Recorder:
+    days = frame.config.log_retention_days
+    mirror = Mirror(frame.client, retention_days=days) if frame.config.worker_name_declared else None
+    return Recorder(frame.client, frame.owner.host_id, frame.files, mirror=mirror, reached=frame.edges.delays)
 
 
-def _duties(
-    host: Host, facts: Mapping[str, Fact], recorder: Recorder, *, ask_engine: Callable[[], object]
-) -> Duties:
-    owner, timings = host.owner, host.timings
+def _duties(frame: _Frame, host: Host, sight: Sight, recorder: Recorder) -> Duties:
+    owner, bells = frame.owner, frame.bells
     registry = Registry(
         host.client,
         name=owner.host,
         host_id=owner.host_id,
         boot=owner.boot,
         queues=host.queues,
-        facts=facts,
-        ttl_ms=round(timings.host_row_ttl * 1000),
+        facts=presence.facts(
+            frame.config,
+            image=frame.image,
+            slots=frame.slots,
+            files=frame.operator_files,
+            blind=sight.blind,
+        ),
+        ttl_ms=round(host.timings.host_row_ttl * 1000),
     )
     orders = Orders(
-        host.client, host=owner.host, host_id=owner.host_id, live=host.live, ask_engine=ask_engine
+        host.client,
+        host=owner.host,
+        host_id=owner.host_id,
+        live=host.live,
+        ask_engine=lambda: bells.reap(),
     )
     return Duties(host=host, registry=registry, orders=orders, inherited=recorder.wake)
 
@@ -192,19 +231,15 @@ def _waking(host: Host) -> Waking:
     return Waking(host.queues, waiters=host.waiters, sleepers=Sleepers(host.client), woken=host.job_woken)
 
 
-def _sweeper(client: redis.Redis, owner: Owner, edges: Edges, live: LiveAttempts, ledger: Ledger) -> Sweeper:
+def _sweeper(frame: _Frame, ledger: Ledger) -> Sweeper:
     return Sweeper(
-        client,
-        owner,
-        in_hand=live.tokens,
+        frame.client,
+        frame.owner,
+        in_hand=frame.live.tokens,
         record=partial(record_of_lost, ledger),
-        timings=edges.timings.queue,
-        delays=edges.delays,
+        timings=frame.edges.timings.queue,
+        delays=frame.edges.delays,
     )
-
-
-def _transitions(client: redis.Redis, owner: Owner, edges: Edges) -> Transitions:
-    return Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays)
 
 
 def _poppers(host: Host, url: str) -> tuple[Popper, ...]:
@@ -247,7 +282,8 @@ def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
     )
 
 
-def _waits(config: Config, client: redis.Redis, slots: Slots, leases: Leases | None) -> WaitGate:
+def _waits(frame: _Frame) -> WaitGate:
+    config, client, slots = frame.config, frame.client, frame.slots
     return WaitGate(
         holds=Holds(client),
         profiles=config.wait_profiles,
@@ -256,7 +292,7 @@ def _waits(config: Config, client: redis.Redis, slots: Slots, leases: Leases | N
         concurrency=lambda: slots.limit,
         is_live=partial(is_pending, client),
         random=random.random,
-        leases=leases,
+        leases=frame.leases,
     )
 
 

@@ -28,6 +28,7 @@ class Duties:
     registry: Registry
     orders: Orders
     inherited: Callable[[], object]
+    _has_tried: bool = False
     _has_swept: bool = False
 
     def enter(self) -> None:
@@ -35,12 +36,15 @@ class Duties:
         self.registry.register()
 
     def free_claims(self, reaped: Reaped) -> None:
-        """Free what older boots of ours have leased, once the engine has said what still runs."""
+        """Free what older boots of ours have leased, once the engine has said what still runs.
+
+        That it has not is said at the first call alone.
+        """
         leases = self.host.leases
-        if leases is None or self._has_swept:
+        if leases is None or self._has_swept or (self._has_tried and not reaped.enumerated):
             return
         sweep_scopes(leases, reaped, self.host.rules.scoped_limits())
-        self._has_swept = reaped.enumerated
+        self._has_tried, self._has_swept = True, reaped.enumerated
 
     def queues_to_sweep(self) -> Sequence[str]:
         """Name our queues, and those of others whose jobs nobody alive has. Raises VALKEY_FAULTS."""
