@@ -55,11 +55,7 @@ def test_a_job_that_was_handed_to_a_frozen_worker_runs_once_on_another_host(flee
     alpha, beta = fleet.worker("alpha"), fleet.worker("beta")
     folder = fleet.folder("folder")
     alpha.start(replace(KNOBS, timings=replace(HASTY, pop_block=10)))
-    until(
-        lambda: fleet.client.info("clients")["blocked_clients"] == 1,
-        seconds=10,
-        what="alpha waits for a job",
-    )
+    until(lambda: fleet.all_wait(1), seconds=10, what="alpha waits for a job")
     alpha.freeze()
     job_id = fleet.enqueue(folder)
     (taken,) = fleet.client.scan_iter(f"pi-jobs:taken:{alpha.host_id}-*")

@@ -25,11 +25,7 @@ def test_nothing_starts_while_paused_and_everything_after_that(contained, worker
     for name in ("alpha", "beta")[:workers]:
         fleet.worker(name, concurrency=concurrency).start(Knobs())
     folders = [fleet.folder(f"folder-{number}") for number in range(10)]
-    until(
-        lambda: fleet.client.info("clients")["blocked_clients"] >= workers,
-        seconds=10,
-        what="the workers wait for a job",
-    )
+    until(lambda: fleet.all_wait(workers), seconds=10, what="the workers wait for a job")
 
     switches.pause(fleet.client, (hosts_keys.FLEET,), by="acceptance", reason="")
     job_ids = [fleet.enqueue(folder) for folder in folders]

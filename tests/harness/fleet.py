@@ -136,6 +136,10 @@ class Fleet:
         """How many of these jobs (all) have ended."""
         return sum(status in _OVER for status in self.statuses(self.job_ids if job_ids is None else job_ids))
 
+    def all_wait(self, workers: int) -> bool:
+        """Whether so many workers wait for a job, each on the shared queue and on its own."""
+        return cast("int", self.client.info("clients")["blocked_clients"]) == 2 * workers
+
     def until_over(self, job_ids: Sequence[str] | None = None, *, seconds: float) -> None:
         """Wait until these jobs (all) have ended and their records are written."""
         wanted = self.job_ids if job_ids is None else job_ids

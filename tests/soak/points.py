@@ -90,7 +90,7 @@ def _paused_at_the_last_moment(fleet: Fleet, worker: WorkerProcess, knobs: Knobs
 
 
 def _waiting(fleet: Fleet) -> bool:
-    return fleet.client.info("clients")["blocked_clients"] == 1
+    return fleet.all_wait(1)
 
 
 CASES = (

@@ -66,10 +66,7 @@ def _strand(fleet: Fleet, worker: WorkerProcess, folder: Path) -> str:
 
 def _until_both_wait(fleet: Fleet) -> None:
     until(
-        lambda: (
-            fleet.client.info("clients")["blocked_clients"] == 2
-            and fleet.how_many_are_over() == len(fleet.job_ids)
-        ),
+        lambda: fleet.all_wait(2) and fleet.how_many_are_over() == len(fleet.job_ids),
         seconds=30,
         what="both workers wait for a job",
     )
