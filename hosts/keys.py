@@ -45,6 +45,11 @@ def cancel_answer(job_id: str) -> str:
     return f"cancel:ack:{job_id}"
 
 
+def containers(host_id: str) -> str:
+    """Name the hash of container name to what began it; no TTL, the engine's word removes an entry."""
+    return f"containers:{host_id}"
+
+
 def pending_records(host_id: str) -> str:
     """Name the list of records that the host has yet to write, oldest first; no TTL, drained by that host."""
     return f"records:pending:{host_id}"

@@ -29,8 +29,6 @@ _LUA = Path(__file__).parent / "lua"
 _BEAT = switches.HOLDS + (_LUA / "beat.lua").read_text()
 _CLOSE = (_LUA / "close_row.lua").read_text()
 _KNOWN_MS = timedelta(days=30) // timedelta(milliseconds=1)
-# What `dispatch` keeps of the containers that a host-id began (contracts 2).
-_CONTAINERS = "containers:"
 # A few at random with every beat of every host: each is looked at in time, at no cost that could be felt.
 _KNOWN_LOOKED_AT = 3
 # A beat under way ends with the client's timeout of 2 s.
@@ -146,7 +144,7 @@ class Registry:
             *(self._ttl_ms, int(booting)),
             str(self._started_at_ms or ""),
             *(up_ms, _KNOWN_MS, _KNOWN_LOOKED_AT),
-            *(keys.pending_records(""), _CONTAINERS),
+            *(keys.pending_records(""), keys.containers("")),
             len(self._queues),
             *self._queues,
             *(part.encode("utf-8", "replace") for pair in row.items() for part in pair),

@@ -40,21 +40,20 @@ def _misuse(option: str, value: str, problem: Problem) -> str:
     return f"{option} {shown(value)} {found if is_well_written else 'cannot be used'}; {rule}"
 
 
-def judged_here(wait_for: Sequence[object] | None, config: Config, *, now: datetime) -> tuple[str, ...]:
+def judged_here(
+    wait_for: Sequence[object] | None, config: Config, *, is_routed: bool, now: datetime
+) -> tuple[str, ...]:
     """Judge conditions that are well written by what this host declares and allows; `now` is aware.
 
-    Answers what a person should know of them; ConfigurationError with all that cannot come true.
+    Checks are judged unless the job is routed, to a host that has them. Answers what a person should know of
+    them; ConfigurationError with all that cannot come true.
     """
     found = conditions.read(wait_for)
     if found is None:
         return ()
     problems, notes = _of_instant(found.after, config.wait_after_max_ms, now)
-    undeclared = _undeclared(found.profiles, config.wait_profiles)
-    if config.worker_name_declared:
-        # One host of several: another one's worker may take the job.
-        notes += [f"{text}; a worker that does not have it either refuses the job" for text in undeclared]
-    else:
-        problems += undeclared
+    if not is_routed:
+        problems += _undeclared(found.profiles, config)
     if problems:
         raise ConfigurationError(*problems)
     return tuple(notes)
@@ -74,10 +73,12 @@ def _of_instant(after: datetime | None, longest_ms: int, now: datetime) -> tuple
     return [], []
 
 
-def _undeclared(profiles: Sequence[str], declared: Mapping[str, object]) -> list[str]:
+def _undeclared(profiles: Sequence[str], config: Config) -> list[str]:
+    declared = config.wait_profiles
     allowed = f"declared are {', '.join(sorted(declared))}" if declared else "none is declared"
     return [
         f"--wait-for {shown(name)} is not in this host's PI_WAIT_PROFILES; {allowed}"
+        + (f"; --needs w:{name} sends the job to a host that has it" if config.worker_name_declared else "")
         for name in profiles
         if name not in declared
     ]

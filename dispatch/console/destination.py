@@ -60,14 +60,17 @@ def misnamed(needs: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen(roster: Roster | Unreachable, this: Here, needs: Collection[str], job_id: str) -> Destination:
-    """Choose the queue of a job that needs something, by what live hosts have.
+    """Choose the queue of a job that needs something, by what live hosts have; this one's folder comes first.
 
     OperationalError when nobody is known to have it; what this host's settings declare counts only while
     nothing is known of its worker.
     """
     rows = roster.hosts if isinstance(roster, Roster) else ()
-    found = decide(rows, needs, job_id)
     what = ", ".join(sorted(needs))
+    ours = next((row for row in rows if row.name == this.name and row.presence is Presence.ALIVE), None)
+    if ours is not None and this.has_own_queue and ours.routes and ours.caps.issuperset(needs):
+        return _on_host(ours, this, what)
+    found = decide(rows, needs, job_id)
     match found.why:
         case Why.HOST:
             return _on_host(next(row for row in rows if row.name == found.host), this, what)

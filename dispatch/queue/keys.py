@@ -8,15 +8,11 @@ from functools import cache
 from rq.defaults import RQ_KEY_PREFIX
 
 from hosts import keys as hosts_keys
+from hosts.keys import containers as containers
 from hosts.keys import pending_records as pending_records
 
 JOB = f"{RQ_KEY_PREFIX}:job:"
 QUEUES = f"{RQ_KEY_PREFIX}:queues"
-
-
-def containers(host_id: str) -> str:
-    """Name the hash of container name to what began it; no TTL, the engine's word removes an entry."""
-    return f"containers:{host_id}"
 
 
 def waiters(queue: str, reason: str, scope_hash: str | None = None) -> str:

@@ -10,7 +10,8 @@ local function resume(key, scope)
   end
 end
 resume(KEYS[2], '*')
-for _, queue in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+local known = redis.pcall('SMEMBERS', KEYS[1])
+for _, queue in ipairs(known.err and {} or known) do
   resume(ARGV[1] .. queue, queue)
 end
 for i = 2, #ARGV do

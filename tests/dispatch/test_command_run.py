@@ -194,7 +194,7 @@ def test_a_task_as_long_as_allowed_goes_through_a_pipe_and_uncommitted_changes_b
 def test_a_job_waits_for_the_clock_first_and_then_for_the_checks_in_their_order(console, valkey):
     said = console.run(
         *("run", "good", *TASK, "--wait-for", "tests", "--after", "2020-01-01T00:00Z", "--wait-for", "lint"),
-        PI_WAIT_PROFILES="tests:/opt/t",
+        PI_WAIT_PROFILES="tests:/opt/t,lint:/opt/l",
     )
 
     assert said.code == 0, said.err
@@ -204,7 +204,6 @@ def test_a_job_waits_for_the_clock_first_and_then_for_the_checks_in_their_order(
         {"profile": "lint"},
     )
     assert re.search("^--after has passed by", said.err, re.MULTILINE)
-    assert re.search("^--wait-for 'lint' is not in this host's PI_WAIT_PROFILES", said.err, re.MULTILINE)
 
 
 def test_a_host_without_a_declared_name_uses_the_shared_queue(console, valkey):
@@ -224,9 +223,9 @@ def test_a_job_goes_to_a_host_that_has_all_it_needs_or_nowhere(console, valkey):
 
     assert (sent.code, refused.code, refused.out) == (0, 1, ""), (sent, refused)
     assert listed(valkey, "pi-jobs@there") == [sent.out.strip()]
-    assert "\nThe job goes to pi-jobs@there: host there has s:prod, w:lint; the folder must be" in sent.err
+    assert sent.err.startswith("The job goes to pi-jobs@there: host there has s:prod, w:lint; the folder must")
     assert re.search("^The job waits: .*pi-jobs@there", sent.err, re.MULTILINE), sent.err
-    assert "\nNo live host has s:prod, w:tests; nothing was enqueued.\nLive hosts: here has" in refused.err
+    assert "No live host has s:prod, w:tests; nothing was enqueued.\nLive hosts: here has" in refused.err
     assert listed(valkey, HERE) == listed(valkey, QUEUE) == []
 
 
@@ -253,7 +252,7 @@ def test_the_same_words_are_one_job_while_it_waits_and_an_error_once_it_runs(con
     until_early_in_a_minute()
     job_id = console.run("run", "good", *TASK).out.strip()
 
-    again = console.run("run", "good", *TASK, "--wait-for", "tests")
+    again = console.run("run", "good", *TASK, "--wait-for", "tests", PI_WAIT_PROFILES="tests:/opt/t")
     Host(valkey, queue=HERE).start()
     running = console.run("run", "good", *TASK)
 

@@ -12,13 +12,13 @@ from pidispatch_site.errors import ConfigurationError
 
 NOW = datetime(2026, 9, 1, 9, tzinfo=UTC)
 DECLARED = {"PI_WAIT_PROFILES": "tests:/opt/t,deploy:/opt/d"}
-OTHERS = "declared are deploy, tests; a worker that does not have it either refuses the job"
+OTHERS = "declared are deploy, tests; --needs w:lint sends the job to a host that has it"
 FLEET = {"PI_WORKER_NAME": "here", "VALKEY_URL": "redis://there"}
 
 
-def judged(*, afters=(), profiles=(), **variables):
+def judged(*, afters=(), profiles=(), routed=False, **variables):
     config = conf.load({"HOME": "/home/me", "PI_EGRESS": "0", **variables})
-    return judged_here(authored(afters, profiles), config, now=NOW)
+    return judged_here(authored(afters, profiles), config, is_routed=routed, now=NOW)
 
 
 def test_the_clock_comes_before_every_check_and_checks_keep_their_order():
@@ -87,14 +87,7 @@ def test_what_is_written_wrong_is_said_in_the_words_that_were_typed(afters, prof
             id="past",
         ),
         pytest.param({"afters": ["2026-09-01T09:00Z"]}, ("--after has passed by 0 s",), id="now"),
-        pytest.param(
-            {"profiles": ["tests", "lint", "docs"], **FLEET},
-            (
-                f"--wait-for 'lint' is not in this host's PI_WAIT_PROFILES; {OTHERS}",
-                "--wait-for 'docs' is not in this host's",
-            ),
-            id="one host of several",
-        ),
+        pytest.param({"profiles": ["tests", "lint"], "routed": True, **FLEET}, (), id="routed"),
     ],
 )
 def test_what_can_come_true_is_taken_with_what_should_be_known_of_it(asked, notes):
@@ -111,6 +104,11 @@ def test_what_can_come_true_is_taken_with_what_should_be_known_of_it(asked, note
             {**DECLARED, "profiles": ["lint"]},
             ["--wait-for 'lint' is not in this host's PI_WAIT_PROFILES; declared are deploy, tests"],
             id="undeclared",
+        ),
+        pytest.param(
+            {**DECLARED, **FLEET, "profiles": ["lint"]},
+            [f"--wait-for 'lint' is not in this host's PI_WAIT_PROFILES; {OTHERS}"],
+            id="undeclared on one host of several",
         ),
         pytest.param(
             {"afters": ["2026-10-01T09:00:01Z"], "profiles": ["__proto__"]},

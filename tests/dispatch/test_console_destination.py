@@ -55,15 +55,15 @@ THERE = host("there", *NEEDS)
         pytest.param(
             [host("here", *NEEDS), THERE],
             FULL,
-            "pi-jobs",
-            f"The job goes to the shared queue pi-jobs: every live host has s:prod, w:lint{ELSEWHERE}",
-            id="all of them",
+            "pi-jobs@here",
+            "The job goes to pi-jobs@here: this host has s:prod, w:lint.",
+            id="this one and all others",
         ),
         pytest.param(
             [host("here", *NEEDS)],
             FULL,
-            "pi-jobs",
-            "The job goes to the shared queue pi-jobs: every live host has s:prod, w:lint.",
+            "pi-jobs@here",
+            "The job goes to pi-jobs@here: this host has s:prod, w:lint.",
             id="nobody else lives",
         ),
         pytest.param(

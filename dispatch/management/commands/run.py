@@ -96,7 +96,7 @@ class Command(BaseCommand):
         account, git = Account(os.getuid(), os.getgid()), Git()
         folder = check_folder(options["folder"], account=account, git=git, base=Path.cwd())
         job = _asked_for(folder, options)
-        notes = judged_here(job.wait_for, config, now=datetime.now(UTC))
+        notes = judged_here(job.wait_for, config, is_routed=bool(options["needs"]), now=datetime.now(UTC))
         if not options["force"]:
             require_clean(folder, account=account, git=git)
         for note in (*folder.notes, *notes):
