@@ -1,4 +1,4 @@
-"""Finding queues whose jobs nobody alive has, for hosts that do not drain them: a dead host has nobody else."""
+"""Finding queues whose jobs nobody alive has, for hosts that do not drain them: the dead have nobody else."""
 
 from __future__ import annotations
 
