@@ -47,12 +47,15 @@ def _container_engine(known: Known, seconds: float) -> Iterator[Finding]:
             "Correct them, or take them out for an engine on this machine.",
         )
         return
+    try:
+        within(seconds, asked.ping)
+    except (EngineSilentError, TimeoutError) as silence:
+        yield AREA.failed("engine", f"no container engine answers at {where} ({_token(silence)})", fix)
+        # Who still waits for its answer would keep us from closing it.
+        if isinstance(silence, EngineSilentError):
+            asked.close()
+        return
     with closing(asked):
-        try:
-            within(seconds, asked.ping)
-        except (EngineSilentError, TimeoutError) as silence:
-            yield AREA.failed("engine", f"no container engine answers at {where} ({_token(silence)})", fix)
-            return
         yield AREA.ok("engine", f"the container engine at {where} answers")
         yield _image(known, asked, seconds)
 

@@ -11,7 +11,6 @@ from dispatch.console.findings import Area, Finding
 from dispatch.doctor.configuration import Known, not_looked_at
 
 AREA = Area("waits")
-_EXECUTE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 def look(known: Known) -> Iterator[Finding]:
@@ -42,7 +41,6 @@ def _obstacle(path: Path) -> str | None:
         return f"cannot be read ({error.strerror or type(error).__name__})"
     if not stat.S_ISREG(mode):
         return "is no file"
-    # Root may do what no bit allows, execution aside.
-    if not mode & _EXECUTE_BITS or not os.access(path, os.X_OK):
+    if not os.access(path, os.X_OK):
         return "is not executable for this user"
     return None

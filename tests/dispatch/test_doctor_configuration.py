@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dispatch.console.findings import Mark
@@ -87,6 +89,10 @@ def test_a_problem_is_told_with_its_fix_and_the_rest_counts(name):
     assert (found.mark, found.text) == (Mark.FAILED, text)
     assert fix is None or found.fix == fix
     assert CANARY not in repr(found)
+
+
+def test_a_state_directory_that_is_wrong_is_not_replaced_by_the_usual_one():
+    assert configuration.read({**FINE, "PI_STATE_DIR": "relative"}).config.state_dir == Path("/nonexistent")
 
 
 def test_every_problem_is_told_at_once():

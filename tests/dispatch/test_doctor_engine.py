@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -33,10 +35,20 @@ def test_certificates_that_cannot_be_used():
     assert "DOCKER_CERT_PATH cannot be used (TLSParameterError)" in found.text
 
 
-def test_an_engine_that_never_answers_is_not_waited_for(tmp_path):
+def drip(listening):
+    """Answer a byte now and then, each soon enough for a socket's own patience."""
+    with suppress(OSError), listening.accept()[0] as connection:
+        for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100:
+            connection.send(bytes([byte]))
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("answer", [lambda listening: None, drip], ids=["silent", "dripping"])
+def test_an_engine_that_does_not_come_to_an_end_is_not_waited_for(tmp_path, answer):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "s"))
         listening.listen()
+        threading.Thread(target=answer, args=(listening,), daemon=True).start()
         began = time.monotonic()
         (found,) = look(0.3, DOCKER_HOST=f"unix://{tmp_path}/s")
 
