@@ -79,7 +79,7 @@ class Orders:
         """Obey what is asked, and answer. Sends nothing while nothing has begun and no answer is owed."""
         attempts = self._live.attempts()
         begun = tuple(one for one in attempts if one.has_begun)
-        if not (begun or self._stop.is_owed or self._unanswered or self._cancelled):
+        if not (begun or self._stop.is_owed or self._cancelled):
             return
         asked = stops.read(
             self._client,

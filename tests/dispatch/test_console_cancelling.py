@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -161,6 +162,15 @@ def test_nobody_answers_the_request_is_taken_back_and_the_person_told_what_that_
     assert valkey.keys("cancel:*") == []
 
 
+def test_in_the_last_moment_nobody_is_asked_any_more(valkey, host):
+    host.enqueue("local-1")
+    host.start()
+
+    (found,) = cancel(valkey, ["local-1"], patience=replace(QUICK, answer=0))
+
+    assert (found.fate, valkey.keys("cancel:*")) == (Fate.UNANSWERED, [])
+
+
 def test_an_answer_in_the_last_moment_counts(valkey, host):
     host.enqueue("local-1")
     host.start()
@@ -279,6 +289,8 @@ def test_a_server_that_is_away_is_told_at_once_and_one_that_goes_away_after_the_
         going = when_asked(client, "local-1", lambda _: server.kill())
         with going, pytest.raises(redis.exceptions.RedisError):
             cancel(client, ["local-1"], patience=QUICK)
+        began = time.monotonic()
         with pytest.raises(redis.exceptions.RedisError):
             cancel(client, ["local-1"], patience=replace(SOON, answer=60))
+        assert time.monotonic() - began < 10
         client.close()

@@ -165,6 +165,25 @@ def test_a_host_that_no_list_knows_is_found_by_its_containers_and_asked(ground, 
     assert ("registry could not be read (wrong-type)" in " ".join(notes)) == (registry == "unreadable")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"taker": "other/1", "host": "other"}, id="somebody else has the job by now"),
+        pytest.param({"host": "two words"}, id="no worker's name"),
+    ],
+)
+def test_whose_container_it_is_a_job_tells_only_of_its_own_attempt_and_by_a_name(ground, said):
+    host = Host(ground.client)
+    host.enqueue("local-1")
+    host.steps.begin(host.claim(), container="pi-job-local-1", deadline_ms=NEVER)
+    ground.client.hset(keys.job(b"local-1"), mapping=said)
+
+    found = ground.stop(patience=ONCE)
+
+    assert fates(found) == {"pi-job-local-1": (None, OPEN, Why.HOST_UNKNOWN)}
+    assert asked(ground.client) == []
+
+
 def test_what_appears_while_waiting_counts_too(ground):
     ground.host("alpha", A)
     ground.host("beta", B)

@@ -203,6 +203,43 @@ def test_a_request_that_was_taken_back_is_forgotten_and_a_new_one_is_answered(de
     assert desk.answer().request_id == "r2"
 
 
+def test_the_last_answer_is_repeated_until_it_arrives_though_nothing_runs_any_more(desk):
+    orders = desk.new_orders(Losing(desk.client, 4, arrives=False))
+    one = desk.start()
+    desk.ask()
+    orders.look()
+    desk.leave(one)
+
+    with suppress(redis.exceptions.TimeoutError):
+        orders.look()
+    orders.look()
+
+    assert desk.answer() == Answer("r1", {"pi-job-local-1": GONE})
+
+
+def test_what_was_claimed_in_the_very_millisecond_of_the_request_is_stopped(desk):
+    one = desk.start()
+    desk.client.hset(hosts_keys.stop_request("alpha"), mapping={"id": "r1", "at": one.claimed.now_ms})
+
+    desk.orders.look()
+
+    assert one.abort.reason == STOP
+
+
+def test_nothing_is_looked_after_any_more_once_the_request_is_taken_back(desk):
+    one = desk.start()
+    desk.ask()
+    desk.orders.look()
+    switches.resume_all(desk.client, hosts=("alpha",))
+    desk.orders.look()
+    desk.leave(one, gone=False)
+
+    with desk.counted() as counts:
+        desk.orders.look()
+
+    assert counts == [0]
+
+
 def test_a_request_that_says_nothing_usable_stops_nobody_and_is_logged_once(desk, events):
     one = desk.start()
     desk.client.hset(hosts_keys.stop_request("alpha"), "id", "x")
@@ -215,17 +252,19 @@ def test_a_request_that_says_nothing_usable_stops_nobody_and_is_logged_once(desk
 
 
 class Losing:
-    """A client whose scripts run, and the answer to the nth call is lost on the way."""
+    """A client whose nth script never arrives, or runs and its answer is lost on the way."""
 
-    def __init__(self, client, nth):
-        self._client, self._left = client, nth
+    def __init__(self, client, nth, *, arrives):
+        self._client, self._left, self._arrives = client, nth, arrives
 
     def register_script(self, text):
         script = self._client.register_script(text)
 
         def call(**options):
-            answer = script(**options)
             self._left -= 1
+            if self._left == 0 and not self._arrives:
+                raise redis.exceptions.TimeoutError("lost")
+            answer = script(**options)
             if self._left == 0:
                 raise redis.exceptions.TimeoutError("lost")
             return answer
@@ -236,9 +275,10 @@ class Losing:
         return getattr(self._client, name)
 
 
+@pytest.mark.parametrize("arrives", [True, False])
 @pytest.mark.parametrize("nth", range(1, 6))
-def test_an_order_survives_any_lost_answer_also_when_its_attempt_ends_meanwhile(desk, nth):
-    orders = desk.new_orders(Losing(desk.client, nth))
+def test_an_order_survives_any_lost_answer_also_when_its_attempt_ends_meanwhile(desk, nth, arrives):
+    orders = desk.new_orders(Losing(desk.client, nth, arrives=arrives))
     stopped, cancelled = desk.start("local-1"), desk.start("local-2")
     desk.ask()
     stops.ask_cancel(desk.client, "local-2", request_id="c1")
