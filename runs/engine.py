@@ -24,10 +24,11 @@ from urllib.parse import quote
 import docker
 import requests
 import urllib3
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound, TLSParameterError
 from docker.transport.unixconn import UnixHTTPAdapter, UnixHTTPConnection, UnixHTTPConnectionPool
 from docker.utils import kwargs_from_env
 
+from pidispatch_site.errors import ConfigurationError
 from runs import engineapi
 from runs.container import ISOLATION, ContainerSpec
 from runs.enginestreams import Endings, Log, Stream
@@ -109,6 +110,18 @@ class _OnePool(UnixHTTPAdapter):  # type: ignore[misc]
         self._pool.close()
 
 
+def _address(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Read where the engine is; ConfigurationError for certificates that are not what they should be."""
+    try:
+        return kwargs_from_env(environment={name: environment.get(name, "") for name in _SETTINGS})
+    except TLSParameterError as error:
+        raise ConfigurationError(
+            "DOCKER_TLS_VERIFY or DOCKER_CERT_PATH asks for an encrypted connection to the engine, and its"
+            f" certificates cannot be used ({str(error).partition(chr(10))[0][:200]}). DOCKER_CERT_PATH must"
+            " name a folder with ca.pem, cert.pem and key.pem; without encryption unset both."
+        ) from error
+
+
 class Engine:
     """One engine for every thread of the process.
 
@@ -125,7 +138,7 @@ class Engine:
         slow_seconds: float = 60.0,
     ) -> None:
         # Never an empty mapping: docker-py would take the process's own environment instead.
-        self._address = kwargs_from_env(environment={name: environment.get(name, "") for name in _SETTINGS})
+        self._address = _address(environment)
         self._isolation = replace(ISOLATION, memory_bytes=memory_bytes, memory_and_swap_bytes=memory_bytes)
         self._seconds = (quick_seconds, slow_seconds)
         self._lock = threading.Lock()

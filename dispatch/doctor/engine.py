@@ -9,6 +9,7 @@ from dispatch.console.findings import Finding
 from dispatch.doctor.bounded import within
 from dispatch.doctor.configuration import Known, not_looked_at
 from dispatch.doctor.host import AREA
+from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.variables import BackendKind
 from runs import preflight
 from runs.engine import Engine
@@ -39,11 +40,10 @@ def _container_engine(known: Known, seconds: float) -> Iterator[Finding]:
     )
     try:
         asked = Engine(environment=known.config.environment, quick_seconds=seconds)
-    except Exception as error:  # noqa: BLE001 - of docker-py's, for certificates that cannot be used
-        name = type(error).__name__
+    except ConfigurationError:
         yield AREA.failed(
             "engine",
-            f"DOCKER_HOST and DOCKER_CERT_PATH cannot be used ({name})",
+            "DOCKER_HOST and DOCKER_CERT_PATH cannot be used: there are no certificates for them",
             "Correct them, or take them out for an engine on this machine.",
         )
         return

@@ -32,7 +32,7 @@ def test_certificates_that_cannot_be_used():
     (found,) = look(DOCKER_HOST="tcp://127.0.0.1:1", DOCKER_TLS_VERIFY="1", DOCKER_CERT_PATH="/nothing")
 
     assert found.mark is Mark.FAILED
-    assert "DOCKER_CERT_PATH cannot be used (TLSParameterError)" in found.text
+    assert "DOCKER_CERT_PATH cannot be used: there are no certificates" in found.text
 
 
 def drip(listening):

@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
+from pidispatch_site.errors import ConfigurationError
 from runs import labels
+from runs.engine import Engine
 from runs.protocols import Backend, EngineAnsweredError, EngineNotFoundError
 from runs.result import TAIL_BYTES
 from tests.runs.jobs import Jobs, exit_line, until
@@ -198,3 +200,15 @@ def _closed(news, listener: threading.Thread) -> bool:
     news.close()
     listener.join(1)
     return not listener.is_alive()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"DOCKER_CERT_PATH": "/nonexistent"}, id="no certificates"),
+        pytest.param({"DOCKER_CERT_PATH": "/nonexistent", "DOCKER_TLS_VERIFY": "1"}, id="none to verify by"),
+    ],
+)
+def test_an_encrypted_engine_without_its_certificates_is_a_matter_of_configuration(settings):
+    with pytest.raises(ConfigurationError, match=r"DOCKER_CERT_PATH must name a folder with ca\.pem"):
+        Engine(environment={"DOCKER_HOST": "tcp://127.0.0.1:1", **settings})
