@@ -21,9 +21,9 @@ from hosts import keys, switches
 
 _LUA = Path(__file__).parent / "lua"
 _STOP = switches.SETS + (_LUA / "stop.lua").read_text()
-_ORDERS, _ANSWER_STOP, _ANSWER_CANCEL, _WITHDRAW_CANCEL = (
+_ORDERS, _ANSWER_STOP, _ASK_CANCEL, _ANSWER_CANCEL, _WITHDRAW_CANCEL = (
     (_LUA / f"{name}.lua").read_text()
-    for name in ("orders", "answer_stop", "answer_cancel", "withdraw_cancel")
+    for name in ("orders", "answer_stop", "ask_cancel", "answer_cancel", "withdraw_cancel")
 )
 _STOP_ANSWER_MS = 60 * 60 * 1000
 _CANCEL_REQUEST_MS = 60 * 1000
@@ -126,10 +126,9 @@ def answers(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, Answer]:
 
 def ask_cancel(client: redis.Redis, job_id: str, *, request_id: str) -> None:
     """Ask whoever runs the job to stop it; what was answered to an earlier request is forgotten."""
-    with client.pipeline(transaction=True) as pipeline:
-        pipeline.delete(keys.cancel_answer(job_id))
-        pipeline.set(keys.cancel_request(job_id), request_id, px=_CANCEL_REQUEST_MS)
-        pipeline.execute()
+    client.register_script(_ASK_CANCEL)(
+        keys=[keys.cancel_answer(job_id), keys.cancel_request(job_id)], args=[request_id, _CANCEL_REQUEST_MS]
+    )
 
 
 def answer_cancel(client: redis.Redis, job_id: str, *, request_id: str, host: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import redis
 
 from hosts import keys, stops, switches
 from hosts.stops import Answer, Asked, Confirmed
@@ -137,6 +138,24 @@ def test_a_new_request_forgets_the_answer_to_the_one_before_and_an_old_answer_le
 
     stops.answer_cancel(valkey, "local-1", request_id="c1", host="alpha")
     assert read(valkey, "local-1").cancels == {"local-1": "c2"}
+
+
+def test_a_full_server_takes_orders_and_answers_all_the_same(valkey):
+    valkey.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            valkey.set("anything", "x")
+        asked = ask(valkey, "alpha")
+        stops.answer(valkey, host="alpha", request_id="r1", containers={"one": OPEN})
+        stops.ask_cancel(valkey, "local-1", request_id="c1")
+        stops.answer_cancel(valkey, "local-2", request_id="c2", host="alpha")
+        switches.drain(valkey, "beta", by="ann", reason="")
+    finally:
+        valkey.config_set("maxmemory", 0)
+
+    assert read(valkey, "local-1") == Asked(stop=asked, cancels={"local-1": "c1"})
+    assert stops.cancel_answers(valkey, ("local-2",)) == {"local-2": "alpha"}
+    assert set(switches.drains(valkey, ("beta",))) == {"beta"}
 
 
 @pytest.mark.parametrize(
