@@ -13,7 +13,7 @@ from tests.harness.host_load import put, require_at_home
 from tests.harness.judge import bounded_per_repository, mirrored_as_recorded, outcomes
 from tests.harness.knobs import QUICK, Knobs
 from tests.harness.manage import answered
-from tests.harness.worker_process import until
+from tests.harness.worker_process import WorkerProcess, until
 
 #: Silence is judged within two seconds, so that a short freeze is enough to be given up.
 HASTY = replace(QUICK, queue=replace(QUICK.queue, beat_every=0.2, late=1.5, gone=2))
@@ -29,11 +29,10 @@ def test_of_hosts_that_are_killed_and_frozen_no_job_is_lost_or_run_twice_and_bou
         theirs = put(fleet, NAMES, jobs=48, folders=6, make=fleet.place, delay=0.3)
         for worker in workers:
             worker.start(knobs, ready=False)
-        until(lambda: fleet.how_many_are_over() >= 4, seconds=20, what="some jobs are over")
-
         alpha, beta, gamma = workers
-        beta.freeze()
+        until(lambda: _has_a_lease(fleet, alpha), seconds=20, what="alpha runs a job of a repository")
         alpha.kill()
+        beta.freeze()
         alpha.start(knobs, ready=False)
         server.terminate()
         server.start()
@@ -48,6 +47,10 @@ def test_of_hosts_that_are_killed_and_frozen_no_job_is_lost_or_run_twice_and_bou
         require_at_home(fleet, theirs)
         assert fleet.complaints() == ""
         assert leases(fleet.client) == {}
+
+
+def _has_a_lease(fleet: Fleet, worker: WorkerProcess) -> bool:
+    return any(value.startswith(f"{worker.name}#") for value in leases(fleet.client).values())
 
 
 def test_a_fleet_that_loses_its_registry_mirror_and_leases_all_the_time_refuses_and_loses_nothing(fleet):

@@ -99,10 +99,15 @@ class Torment:
             if over >= len(self._fleet.job_ids) * (self.done["restarts"] + 1) / (_RESTARTS + 1):
                 self._restart()
             if time.monotonic() >= due:
-                self._afflict(self._chance.choice(self._workers))
+                self._afflict(self._victim())
                 due += every
             time.sleep(0.1)
         self._thaw(float("inf"))
+
+    def _victim(self) -> WorkerProcess:
+        """Pick any; while few stand still, one that works, so that most freezes come to their end."""
+        working = [worker for worker in self._workers if worker.name not in self._thaws]
+        return self._chance.choice(working if len(working) > len(self._workers) / 2 else self._workers)
 
     def _afflict(self, victim: WorkerProcess) -> None:
         """Kill it, frozen or not, or freeze it."""
