@@ -113,7 +113,7 @@ class _OnePool(UnixHTTPAdapter):  # type: ignore[misc]
 def _address(environment: Mapping[str, str]) -> dict[str, Any]:
     """Read where the engine is; ConfigurationError for certificates that are not what they should be."""
     try:
-        return kwargs_from_env(environment={name: environment.get(name, "") for name in _SETTINGS})
+        return dict(kwargs_from_env(environment={name: environment.get(name, "") for name in _SETTINGS}))
     except TLSParameterError as error:
         raise ConfigurationError(
             "DOCKER_TLS_VERIFY or DOCKER_CERT_PATH asks for an encrypted connection to the engine, and its"

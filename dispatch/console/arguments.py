@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+from datetime import timedelta
+
+from dispatch import durations
+
 # Django's own options, which nobody uses here, would fill each usage line.
 HIDDEN = {
     "--version",
@@ -13,6 +18,14 @@ HIDDEN = {
     "--force-color",
     "--skip-checks",
 }
+
+
+def duration(text: str) -> timedelta:
+    """Read `--for`; argparse turns the error into usage and exit code 2."""
+    try:
+        return durations.parse(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
 
 
 def one_line(text: str) -> str:

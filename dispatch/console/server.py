@@ -61,15 +61,18 @@ def reached(address: str) -> Iterator[Server]:
 
 
 @contextmanager
-def confirming(server: Server, done: str, queues: Sequence[str]) -> Iterator[None]:
-    """Add to a fault which queues (none: the fleet) are not known to be `done`: an answer may be lost."""
+def confirming(server: Server, done: str, what: Sequence[str], *, told_by: str = "status") -> Iterator[None]:
+    """Add to a fault what (nothing: the fleet) is not known to be `done`: an answer may be lost.
+
+    `told_by` is the command that shows it.
+    """
     try:
         yield
     except RedisError as fault:
         found = explained(fault, server.shown)
-        which = ", ".join(queues) or "the whole fleet"
+        which = ", ".join(what) or "the whole fleet"
         raise type(found)(
-            f"{found}\nNot confirmed as {done}: {which}. `manage.py status` tells; repeating this is safe."
+            f"{found}\nNot confirmed as {done}: {which}. `manage.py {told_by}` tells; repeating this is safe."
         ) from fault
 
 

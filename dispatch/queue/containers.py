@@ -100,6 +100,21 @@ def outlived(entries: Iterable[Begun], *, now_ms: int) -> list[str]:
     ]
 
 
+def forget_vanished(client: redis.Redis, host_ids: Iterable[str], *, now_ms: int) -> int:
+    """Remove what these hosts began whose own deadline is long over; how many those were.
+
+    For hosts that have been gone for long: each container ends itself at its deadline, and nobody else will
+    ever confirm that.
+    """
+    gone = {
+        host_id: outlived(found, now_ms=now_ms)
+        for host_id, found in begun_everywhere(client, host_ids).items()
+    }
+    for host_id, names in gone.items():
+        forget(client, host_id, names)
+    return sum(map(len, gone.values()))
+
+
 def _hash_of(job_id: str) -> bytes:
     try:
         return keys.job(rq_id(job_id).encode())

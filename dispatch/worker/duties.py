@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from dispatch.leases.boot_sweep import sweep_scopes
+from dispatch.queue.containers import forget_vanished
 from dispatch.queue.suspects import suspects
 from dispatch.worker.host import Host
 from dispatch.worker.orders import Orders
-from hosts import keys
+from hosts import keys, roster
 from hosts.names import found_queues
 from hosts.registry import Registry
+from hosts.rows import Roster
 from runs.inheritance import take_over
 from runs.reaper import Reaped
 
@@ -53,11 +55,18 @@ class Duties:
         return (*own, *suspects(self.host.client, others, late=self.host.timings.queue.late))
 
     def look_after_others(self) -> None:
-        """Take over the records that vanished hosts left unwritten. Raises redis-py's errors."""
+        """Take over the records that vanished hosts left unwritten, and forget containers that ended there.
+
+        Raises redis-py's errors.
+        """
         host = self.host
         vanished_ms = round(host.timings.vanished * 1000)
         while take_over(host.client, host.owner.host_id, vanished_ms=vanished_ms):
             self.inherited()
+        seen = roster.read(host.client)
+        if isinstance(seen, Roster):
+            vanished = [one.host_id for one in seen.known if seen.now_ms - one.beat_at_ms > vanished_ms]
+            forget_vanished(host.client, vanished, now_ms=seen.now_ms)
 
 
 def _known(client: redis.Redis) -> tuple[str, ...]:

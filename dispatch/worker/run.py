@@ -111,7 +111,7 @@ def _run(context: Context, spec: ContainerSpec, raw_log: Path | None) -> Ended:
         said=said.reason if said.reason in RUNNER_WORDS else None,
     )
     return Ended(
-        verdict=classify(result, said),
+        verdict=classify(result, said, asked=context.abort.reason),
         ran=_ran(context, result, said),
         gone=gone[0] if gone else None,
     )

@@ -90,6 +90,9 @@ class Settlement:
         )
         if done and not defer.is_told:
             self._log_deferral(defer, delay_ms=until_ms - claimed.now_ms)
+        if not done and defer.reason == WaitReason.WAIT:
+            # Cancelled while it was asked: what the gate has just noted would be shown for a day.
+            self._let_go()
         return done
 
     def _log_deferral(self, defer: Defer, *, delay_ms: int) -> None:

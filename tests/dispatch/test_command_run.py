@@ -223,7 +223,9 @@ def test_a_job_goes_to_a_host_that_has_all_it_needs_or_nowhere(console, valkey):
 
     assert (sent.code, refused.code, refused.out) == (0, 1, ""), (sent, refused)
     assert listed(valkey, "pi-jobs@there") == [sent.out.strip()]
-    assert sent.err.startswith("The job goes to pi-jobs@there: host there has s:prod, w:lint; the folder must")
+    assert sent.err.startswith(
+        "The job goes to pi-jobs@there: host there has s:prod, w:lint; the folder must"
+    )
     assert re.search("^The job waits: .*pi-jobs@there", sent.err, re.MULTILINE), sent.err
     assert "No live host has s:prod, w:tests; nothing was enqueued.\nLive hosts: here has" in refused.err
     assert listed(valkey, HERE) == listed(valkey, QUEUE) == []

@@ -194,39 +194,27 @@ def test_a_pause_outlives_the_server_and_holds_a_worker_that_comes_later(tmp_pat
     assert type(popped).__name__ == "Paused"
 
 
-@pytest.mark.parametrize(
-    ("command", "queues", "stands"),
-    [
-        # The script of a pause fails after the first switch, at the list of queues.
-        pytest.param(
-            ["pause", QUEUE, THERE],
-            f"Not confirmed as paused: {QUEUE}, {THERE}",
-            f"Paused now: {QUEUE}; not paused: {THERE}.",
-            id="pause",
-        ),
-        # That of a resume has ended the fleet's pause by then, and no queue's own.
-        pytest.param(
-            ["resume"],
-            "Not confirmed as resumed: the whole fleet",
-            f"Paused now: {BELOW}; not paused: {QUEUE}, {THERE}.",
-            id="resume",
-        ),
-    ],
-)
-def test_a_switch_that_is_refused_half_way_tells_of_each_queue(console, valkey, command, queues, stands):
-    if command == ["resume"]:
-        switches.pause(valkey, [keys.FLEET, BELOW], by="me", reason="")
-    for queue in (THERE, BELOW) if command == ["resume"] else ():
-        valkey.sadd(queue_keys.QUEUES, f"rq:queue:{queue}")
-    valkey.delete(keys.QUEUES_KNOWN)
+def test_a_pause_that_is_refused_half_way_tells_of_each_queue(console, valkey):
+    # Its script fails after the first switch, at the list of queues.
     valkey.set(keys.QUEUES_KNOWN, "somebody else's")
 
-    said = console.run(*command)
+    said = console.run("pause", QUEUE, THERE)
 
     assert (said.code, said.out) == (1, "")
     assert "refused what was asked of it (ResponseError: " in said.err
-    assert f"{queues}. `manage.py status` tells; repeating this is safe.\n{stands}\n" in said.err
+    told = f"Not confirmed as paused: {QUEUE}, {THERE}. `manage.py status` tells; repeating this is safe.\n"
+    assert f"{told}Paused now: {QUEUE}; not paused: {THERE}.\n" in said.err
     assert said.is_plain
+
+
+def test_a_resume_needs_no_list_of_queues(call, valkey):
+    switches.pause(valkey, [keys.FLEET, BELOW], by="me", reason="")
+    valkey.sadd(queue_keys.QUEUES, f"rq:queue:{BELOW}")
+    valkey.delete(keys.QUEUES_KNOWN)
+    valkey.set(keys.QUEUES_KNOWN, "somebody else's")
+
+    assert call("resume")[0].startswith("Resumed the whole fleet")
+    assert not switches.read(valkey, (QUEUE, BELOW)).paused_queues
 
 
 def test_what_stands_in_the_list_of_queues_and_is_none_is_not_shown(call, valkey, valkey_url):

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
             # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
-            with confirming(server, "cancelled", jobs):
+            with confirming(server, "cancelled", jobs, told_by="why"):
                 found = cancel(server.client, jobs)
         if options["json"]:
             self.stdout.write(json.dumps(cancel_shown.as_data(found)))

@@ -8,12 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from dispatch.console.arguments import HIDDEN, one_line
+from dispatch.console.arguments import HIDDEN, duration, one_line
 from dispatch.console.drained import drained
 from dispatch.console.hosts import named_host, this_host
 from dispatch.console.server import confirming, switch_server
 from dispatch.console.who import who
-from dispatch.management.commands.pause import duration
 from hosts import roster, switches
 
 
@@ -33,7 +32,7 @@ class Command(BaseCommand):
         environment = settings.PIDISPATCH_ENVIRONMENT
         host = this_host(environment) if options["host"] is None else named_host(options["host"])
         with switch_server(environment) as server:
-            with confirming(server, "drained", (host,)):
+            with confirming(server, "drained", (host,), told_by="fleet"):
                 flag = switches.drain(
                     server.client,
                     host,

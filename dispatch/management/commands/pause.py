@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
-from argparse import ArgumentParser, ArgumentTypeError
-from datetime import UTC, datetime, timedelta
+from argparse import ArgumentParser
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from dispatch import durations
-from dispatch.console.arguments import HIDDEN, one_line
+from dispatch.console.arguments import HIDDEN, duration, one_line
 from dispatch.console.queues import KnownQueues, known_queues, named_queues, read_queues
 from dispatch.console.server import switch_server
 from dispatch.console.switched import counted, missing, switching
+from dispatch.console.who import who
 from hosts import keys, switches
-
-
-def duration(text: str) -> timedelta:
-    """Read `--for`; argparse turns the error into usage and exit code 2."""
-    try:
-        return durations.parse(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
 
 
 class Command(BaseCommand):
@@ -50,7 +40,7 @@ class Command(BaseCommand):
                 flag = switches.pause(
                     server.client,
                     named or (keys.FLEET,),
-                    by=one_line(_who()),
+                    by=one_line(who()),
                     reason=one_line(options["reason"]),
                     lasting=options["lasting"],
                 )
@@ -67,13 +57,6 @@ def _notes(named: tuple[str, ...], found: KnownQueues) -> list[str]:
     notes = [gap if named else f"{gap} The pause holds those as well."] if gap else []
     unknown = (queue for queue in named if queue not in found.names)
     return notes + [f"{queue} was not known here before: is the name right?" for queue in unknown]
-
-
-def _who() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError):
-        return "unknown"
 
 
 def _until(flag: switches.PauseFlag) -> str:

@@ -49,7 +49,7 @@ class Command(BaseCommand):
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
             # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
-            with confirming(server, "rerouted", (names.host_queue(wish.host),)):
+            with confirming(server, "rerouted", (names.host_queue(wish.host),), told_by="queue"):
                 found = reroute(server.client, wish)
         for note in found.notes:
             self.stderr.write(note)

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         environment = settings.PIDISPATCH_ENVIRONMENT
         host = this_host(environment) if options["host"] is None else named_host(options["host"])
-        with switch_server(environment) as server, confirming(server, "undrained", (host,)):
+        with switch_server(environment) as server, confirming(server, "undrained", (host,), told_by="fleet"):
             was_drained = switches.undrain(server.client, host)
             held = switches.read(server.client, ())
             said, *notes = undrained(host, held, was_drained=was_drained, shown=server.shown)
