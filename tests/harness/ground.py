@@ -70,15 +70,19 @@ class Ground:
 
 
 def read_journal(folder: str, text: str) -> list[Span]:
-    """Pair the lines `begin NAME TIME` and `end NAME TIME` of one folder."""
+    """Pair the lines `begin NAME TIME` and `end NAME TIME` of one folder.
+
+    One that was ended before it had begun has only an end, and is left out: it did nothing.
+    """
     spans: list[Span] = []
     for line in text.splitlines():
         word, container, at = line.split()
         if word == "begin":
             spans.append(Span(folder=folder, container=container, begin=float(at), end=None))
             continue
-        index = max(i for i, span in enumerate(spans) if span.container == container)
-        spans[index] = Span(folder=folder, container=container, begin=spans[index].begin, end=float(at))
+        index = max((i for i, span in enumerate(spans) if span.container == container), default=None)
+        if index is not None:
+            spans[index] = Span(folder=folder, container=container, begin=spans[index].begin, end=float(at))
     return spans
 
 

@@ -43,7 +43,8 @@ def stand_still(fleet: Fleet, knobs: Knobs, *, silence: float, delays: Sequence[
     alpha.thaw()
     for job_id in job_ids:
         alpha.until_said("transition_lost", after=said, jobId=job_id, seconds=90)
-    evidence = fleet.require_sound()
+    # What nobody waits for any more is left to the reaper's pace.
+    evidence = fleet.require_sound(tidy_seconds=knobs.timings.reap_every + 10)
     assert outcomes(evidence) == {"failed/stalled": len(job_ids)}
     assert _known(fleet) == known
     return took
@@ -88,7 +89,8 @@ def cut_off(fleet: Fleet, knobs: Knobs, *, seconds: float) -> float:
         alpha.until_said("host_registry_restored", after=said, seconds=knobs.timings.host_beat_every + 10)
         fleet.until_over(seconds=seconds + 30)
 
-        assert outcomes(fleet.require_sound()) == {"completed": 9}
+        evidence = fleet.require_sound(tidy_seconds=knobs.timings.reap_every + 10)
+        assert outcomes(evidence) == {"completed": 9}
         assert _hosts(fleet) == {
             **dict.fromkeys((running, outlasting, own), "alpha"),
             **dict.fromkeys(shared, "beta"),
