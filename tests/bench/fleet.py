@@ -46,15 +46,15 @@ def _reading(keys: tuple[str, ...], client: redis.Redis, wire: Wire) -> None:
     )
     wire.sent = 0
     assert len(_shown(client)) > HOSTS
-    figures: dict[str, tuple[float, float | None]] = {
-        "fleet-rows": (_p95(ours), None),
-        "fleet-peer": (median(ours), median(peers)),
-        "fleet-shown": (_p95(shown), None),
-        "fleet-trips": (wire.sent, None),
+    figures: dict[str, tuple[float, float | None, str | None]] = {
+        "fleet-rows": (median(ours), None, _p95(ours)),
+        "fleet-peer": (median(ours), median(peers), None),
+        "fleet-shown": (median(shown), None, _p95(shown)),
+        "fleet-trips": (wire.sent, None, None),
     }
-    for key, (figure, peer) in figures.items():
+    for key, (figure, peer, note) in figures.items():
         if key in keys:
-            report(key, ours=figure, peer=peer)
+            report(key, ours=figure, peer=peer, note=note)
 
 
 def _pausing(client: redis.Redis, url: str) -> None:
@@ -121,5 +121,5 @@ def _times(step: Callable[[redis.Redis], Any], client: redis.Redis) -> list[floa
     return found
 
 
-def _p95(values: list[float]) -> float:
-    return quantiles(values, n=20)[-1]
+def _p95(values: list[float]) -> str:
+    return f"p95 {quantiles(values, n=20)[-1]:.1f} ms"

@@ -74,7 +74,7 @@ FIGURES = {
             target=1.0,
             at_most=True,
         ),
-        Figure(key="fleet-rows", what="ms to read a registry of 500 hosts (p95)", target=50, at_most=True),
+        Figure(key="fleet-rows", what="ms to read a registry of 500 hosts (median)", target=50, at_most=True),
         Figure(
             key="fleet-peer",
             what="ms to read 500 hosts (median), to those of their hashes read in a pipeline by hand",
@@ -83,7 +83,7 @@ FIGURES = {
         ),
         Figure(
             key="fleet-shown",
-            what="ms of `fleet` for 500 hosts, from the first question to the last line (p95)",
+            what="ms of `fleet` for 500 hosts, from the first question to the last line (median)",
             target=50,
             at_most=True,
         ),
