@@ -212,6 +212,7 @@ def _duties(frame: _Frame, host: Host, sight: Sight, recorder: Recorder) -> Duti
             frame.config,
             image=frame.image,
             slots=frame.slots,
+            live=frame.live,
             files=frame.operator_files,
             blind=sight.blind,
         ),

@@ -9,6 +9,7 @@ from typing import Any
 from dispatch.operator_files.live import LiveFile
 from dispatch.worker.default_image import DefaultImage
 from dispatch.worker.followed import OperatorFiles
+from dispatch.worker.live import LiveAttempts
 from dispatch.worker.slots import Slots
 from hosts import capabilities
 from hosts.facts import Fact
@@ -22,6 +23,7 @@ def facts(
     *,
     image: DefaultImage,
     slots: Slots,
+    live: LiveAttempts,
     files: OperatorFiles,
     blind: Callable[[], str],
 ) -> Mapping[str, Fact]:
@@ -34,13 +36,18 @@ def facts(
         "imageDigest": lambda: image.digest,
         "piVersion": lambda: image.pi_version,
         "concurrency": lambda: slots.limit,
-        "slotsUsed": lambda: slots.used,
+        # Not the slots in use: a pop that looks for a job holds one for a moment.
+        "slotsUsed": lambda: len(live),
         "caps": capabilities.published(caps),
         "tz": zone_name(config.environment),
         "blind": blind,
         "fpPause": _digest_of(files.windows),
         "fpLimits": _digest_of(files.limits),
         "fpSettings": _digest_of(files.overlay),
+        # No opinion: this version has no schedules and no triggers.
+        "fpTriggers": "",
+        "fpCron": "",
+        "cronCount": "",
     }
 
 
