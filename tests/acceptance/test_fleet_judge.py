@@ -25,11 +25,23 @@ def _job(**fields):
     return replace(SOUND, jobs=(replace(JOB, **fields),))
 
 
+_OTHER = {**RECORD, "jobId": "local-2"}
+UNEVEN = replace(
+    SOUND,
+    jobs=(
+        replace(JOB, mirrored=RECORD),
+        replace(ELSEWHERE, job_id="local-2", files=(_OTHER,), rows=(_OTHER,)),
+    ),
+    spans=(SPAN, replace(SPAN, folder="two", container="pi-job-local-2")),
+)
+
+
 @pytest.mark.parametrize(
     "evidence",
     [
         pytest.param(replace(SOUND, jobs=(ELSEWHERE,)), id="a host's own queue"),
         pytest.param(_job(mirrored=RECORD), id="mirrored"),
+        pytest.param(replace(UNEVEN, unmirrored=1), id="the mirror did not take one, and that was said"),
     ],
 )
 def test_a_sound_fleet_is_sound(evidence):
@@ -43,9 +55,10 @@ def test_a_sound_fleet_is_sound(evidence):
         pytest.param("mirrored_as_recorded", _job(mirrored={**RECORD, "final": False}), id="old news"),
         pytest.param(
             "mirrored_as_recorded",
-            replace(SOUND, jobs=(replace(JOB, mirrored=RECORD), replace(ELSEWHERE, job_id="local-2"))),
-            id="one is not mirrored",
+            replace(_job(mirrored={**RECORD, "final": False}), unmirrored=1),
+            id="old news that nobody replaced",
         ),
+        pytest.param("mirrored_as_recorded", UNEVEN, id="one is not mirrored"),
     ],
 )
 def test_what_must_not_be_in_a_fleet_is_seen(rule, evidence):

@@ -78,7 +78,8 @@ class Evidence:
 
     `dirty` are keys that should not be there any more, `counted` the starts that the budget counted,
     `granted` the reservations kept; `hosts` is how many took part. `bounds` are the repositories by the name
-    of their folder: how many containers each may have in the whole fleet (None: any number).
+    of their folder: how many containers each may have in the whole fleet (None: any number). `unmirrored` is
+    how often a host said that the mirror does not take what it writes.
     """
 
     jobs: tuple[JobEvidence, ...]
@@ -90,6 +91,7 @@ class Evidence:
     granted: int
     hosts: int
     bounds: Mapping[str, int | None] = field(default_factory=dict)
+    unmirrored: int = 0
 
 
 def gather_jobs(

@@ -211,6 +211,7 @@ class Fleet:
             granted=granted,
             hosts=len(self.workers),
             bounds=dict(self.bounds),
+            unmirrored=len(self.events("run_mirror_failed")),
         )
 
     def require_sound(self, *, tidy_seconds: float = 10, without: Collection[Rule] = ()) -> Evidence:

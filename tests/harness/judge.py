@@ -69,10 +69,14 @@ def one_final_record(evidence: Evidence) -> Iterator[str]:
 
 
 def mirrored_as_recorded(evidence: Evidence) -> Iterator[str]:
-    """The fleet sees of each job its final record, if it sees records at all."""
-    is_mirrored = any(job.mirrored is not None for job in evidence.jobs)
+    """The fleet sees of each job its final record, if it sees records at all.
+
+    What the mirror did not take is missing there, and its host has said so.
+    """
+    is_whole = any(job.mirrored for job in evidence.jobs) and not evidence.unmirrored
     for job in evidence.jobs:
-        if is_mirrored and not any(record["final"] and record == job.mirrored for record in job.files):
+        is_right = any(record["final"] and record == job.mirrored for record in job.files)
+        if not is_right and (is_whole or job.mirrored):
             yield f"{job.job_id}: the fleet sees {job.mirrored}, the files say {job.files}"
 
 
