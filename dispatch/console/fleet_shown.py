@@ -72,16 +72,16 @@ def _standing(facts: FleetFacts, hosts: Sequence[HostLook]) -> _Table:
         (
             host.name,
             _NOTHING if host.stale_ms is None else f"{span(host.stale_ms)} ago",
-            _skew(host.row),
             _slots(host.row),
             *_figures(host.queue),
             ", ".join(_states(host, facts)),
         )
         for host in hosts
     ]
-    rows += [(queue.name, *[_NOTHING] * 3, *_figures(queue), _queue_state(queue, facts)) for queue in others]
-    headings = ("HOST", "BEAT", "SKEW", "SLOTS", "WAIT", "DEFER", "HELD", "STATE")
-    return _Table(headings, frozenset(range(2, 7)), rows)
+    rows += [
+        (queue.name, _NOTHING, _NOTHING, *_figures(queue), _queue_state(queue, facts)) for queue in others
+    ]
+    return _Table(("HOST", "BEAT", "SLOTS", "WAIT", "DEFER", "HELD", "STATE"), frozenset({2, 3, 4, 5}), rows)
 
 
 def _described(hosts: Sequence[HostLook]) -> _Table:
@@ -92,19 +92,18 @@ def _described(hosts: Sequence[HostLook]) -> _Table:
             short_value(row.image_digest)[:12] or _NOTHING,
             row.pi_version[:10] or _NOTHING,
             row.tz[:32] or _NOTHING,
+            _skew(row),
             " ".join(sorted(row.caps)) or _NOTHING,
         )
         for row in (host.row for host in hosts)
         if row
     ]
-    return _Table(("HOST", "VERSION", "IMAGE", "PI", "ZONE", "CAPS"), frozenset(), rows)
+    return _Table(("HOST", "VERSION", "IMAGE", "PI", "ZONE", "SKEW", "CAPS"), frozenset({5}), rows)
 
 
-def _skew(row: HostRow | None) -> str:
-    """Tell how far its clock is ahead, in whole seconds: what it takes to beat says nothing."""
-    if row is None or row.skew_ms is None:
-        return _NOTHING
-    return f"{round(row.skew_ms / 1000):+d} s"
+def _skew(row: HostRow) -> str:
+    """Tell how far its clock is ahead, in whole seconds: the way of a beat says nothing."""
+    return _NOTHING if row.skew_ms is None else f"{round(row.skew_ms / 1000):+d} s"
 
 
 def _slots(row: HostRow | None) -> str:
