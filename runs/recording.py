@@ -175,6 +175,11 @@ def refused(job: JobFacts, timing: Timing, reason: Reason, *, earlier: Sequence[
     return ended(job, timing, verdict, final=True, budget_reserved=False, earlier=earlier)
 
 
+def cancelled(job: JobFacts, timing: Timing, *, earlier: Sequence[object]) -> Record:
+    """Record that an operator cancelled a job between two attempts; `timing` is of the one not made."""
+    return refused(job, timing, Reason.OPERATOR_CANCEL, earlier=earlier)
+
+
 def abandoned(
     job: JobFacts,
     timing: Timing,

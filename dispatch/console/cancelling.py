@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 class Fate(StrEnum):
     """What became of a request to cancel.
 
-    DROPPED: it never runs (again). STOPPING: its worker answered. CANCELLED: it has ended so. ENDED: it had
-    ended otherwise. UNANSWERED: nobody answered, the request is withdrawn. UNKNOWN: no such job.
+    DROPPED: it never runs (again); recorded if it had run. STOPPING: its worker answered. CANCELLED: it has
+    ended so. ENDED: it had ended otherwise. UNANSWERED: nobody answered, the request is withdrawn. UNKNOWN:
+    no such job.
     """
 
     DROPPED = "dropped"

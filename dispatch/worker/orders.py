@@ -144,7 +144,7 @@ class Orders:
             del self._unanswered[job_id]
 
     def _make_final(self, begun: set[str]) -> None:
-        """Take out what would be tried again: a cancelled job whose attempt had failed a moment before."""
+        """End what would be tried again: a cancelled job whose attempt had failed a moment before."""
         for token, job_id in tuple(self._cancelled.items()):
             if token not in begun:
                 drop(self._client, job_id)

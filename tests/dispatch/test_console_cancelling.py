@@ -12,6 +12,7 @@ import redis
 
 from dispatch.console import cancel_shown
 from dispatch.console.cancelling import Cancelled, Fate, Patience, cancel
+from dispatch.console.lookup import why
 from dispatch.ids import rq_id
 from dispatch.jobs import local_job
 from dispatch.waits.holds import Holds, Waiter
@@ -106,14 +107,14 @@ def lose():
         pytest.param(repeated, 1, id="to be tried again"),
     ],
 )
-def test_what_has_not_begun_is_taken_out_and_its_id_is_free(valkey, host, given, attempt):
+def test_what_does_not_run_is_taken_out_and_its_id_is_free_if_it_never_ran(valkey, host, given, attempt):
     host.enqueue("repeat:x:1")
     given(host)
 
     (found,) = cancel(valkey, ["repeat:x:1"], patience=QUICK)
 
     assert (found.fate, found.attempt, found.is_done) == (Fate.DROPPED, attempt, True)
-    assert hash_of(valkey, "repeat:x:1") == {}
+    assert hash_of(valkey, "repeat:x:1").get("status") == ("finished" if attempt else None)
     assert_sound(valkey, ["repeat:x:1"])
     assert ("not tried again" in cancel_shown.line(found)) == bool(attempt)
 
@@ -271,12 +272,27 @@ def test_the_exit_code_says_whether_repeating_may_help(fates, code):
     assert cancel_shown.exit_code([Cancelled(given="x", job_id="x", fate=fate) for fate in fates]) == code
 
 
-def test_a_drop_whose_answer_was_lost_was_a_drop(valkey, host):
+@pytest.mark.parametrize(("given", "fate"), [(Host.claim, Fate.DROPPED), (repeated, Fate.CANCELLED)])
+def test_a_drop_whose_answer_was_lost_was_a_drop(valkey, host, given, fate):
     host.enqueue("local-1")
+    given(host)
 
     (found,) = cancel(Hooked(valkey, "-- drop:", after=lose), ["local-1"], patience=SOON)
 
-    assert found.fate is Fate.DROPPED
+    assert found.fate is fate
+
+
+def test_one_that_was_cancelled_between_two_attempts_is_told_so_afterwards(valkey, host):
+    host.enqueue("local-1")
+    repeated(host)
+    cancel(valkey, ["local-1"], patience=QUICK)
+
+    (found,) = cancel(valkey, ["local-1"], patience=QUICK)
+    told = why(valkey, "local-1")
+
+    assert (found.fate, found.outcome, found.reason) == (Fate.CANCELLED, Outcome.POLICY, "operator-cancel")
+    assert (told.reason, told.host) == ("operator-cancel", "alpha")
+    assert told.sentence.endswith("An operator cancelled it.")
 
 
 def test_a_server_that_is_away_is_told_at_once_and_one_that_goes_away_after_the_wait():

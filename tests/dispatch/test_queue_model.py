@@ -233,14 +233,10 @@ class Fleet(RuleBasedStateMachine):
             assert answer is Drop.OVER
         else:
             assert answer is Drop.DROPPED
-            del self.jobs[job_id]
-            self.forget_records(job_id)
-
-    def forget_records(self, job_id):
-        for host_id in HOSTS.values():
-            for raw in self.client.lrange(f"records:pending:{host_id}", 0, -1):
-                if f'"{job_id}"'.encode() in raw:
-                    self.client.lrem(f"records:pending:{host_id}", 1, raw)
+            if job.attempt:
+                job.state, job.token, job.finals = "finished", None, job.finals + 1
+            else:
+                del self.jobs[job_id]
 
     @rule()
     def pause(self):
@@ -255,7 +251,7 @@ class Fleet(RuleBasedStateMachine):
     @invariant()
     def valkey_holds_what_the_model_says(self):
         finals = Counter(
-            one["job"]
+            one.get("job") or one["jobId"]
             for host_id in HOSTS.values()
             for one in records(self.client, host_id)
             if one.get("final", True)

@@ -332,8 +332,10 @@ def test_a_cancelled_job_whose_attempt_had_failed_a_moment_before_is_not_tried_a
     desk._holding.pop("local-1").close()
     desk.orders.look()
 
-    assert queuekit.hash_of(desk.client, "local-1") == {}
+    assert queuekit.hash_of(desk.client, "local-1")["status"] == "finished"
     queuekit.assert_sound(desk.client, ["local-1"])
+    last = queuekit.records(desk.client, desk.host.host_id)[-1]
+    assert (last["reason"], last["final"], last["host"]) == (Reason.OPERATOR_CANCEL, True, "alpha")
     with desk.counted() as counts:
         desk.orders.look()
     assert counts == [0]
