@@ -8,7 +8,7 @@ from typing import Any
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.instants import span, stamp
-from dispatch.console.stopped import SCAN, VALKEY, Fate, Stopped, Why
+from dispatch.console.stopped import SCAN, SHARED, SWITCH, VALKEY, Fate, Stopped, Why, hides_containers
 from hosts.stops import Confirmed
 from runs import labels
 
@@ -16,12 +16,16 @@ _GAP = "  "
 _CONFIRMED = "confirmed gone"
 _SOURCES: Mapping[str, str] = {
     VALKEY: "Valkey did not answer the last question",
-    SCAN: "Valkey holds too many keys to look through all of them",
+    SCAN: "Valkey holds so many keys that not all have been looked through",
+    SWITCH: "the pause or drain does not hold any more: somebody ended it, or Valkey has lost data",
+    SHARED: "workers share one host-id, so that one engine speaks for the other's containers",
 }
 
 
 def switched(found: Stopped) -> str:
     """Say what holds from now on, and how to end that."""
+    if SWITCH in found.gaps:
+        return f"{found.only or 'The whole fleet'} may take jobs: what held it back does so no more."
     if found.only is None:
         return "The whole fleet is paused, until `manage.py resume`."
     return f"{found.only} takes no job, until `manage.py undrain {found.only}`."
@@ -32,11 +36,25 @@ def asked(found: Stopped) -> list[str]:
     said = [f"Asked to stop what runs: {', '.join(found.asked) or 'nobody, no host is known'}."]
     if not found.is_known:
         said.append(f"No worker named {found.only} was ever seen here: is the name right?")
-    unread = [_SOURCES.get(source, f"{source} could not be read") for source in found.gaps]
-    if unread:
-        tokens = ", ".join(found.gaps.values())
-        said.append(f"There may be more hosts than are named here: {'; '.join(unread)} ({tokens}).")
+    said += _missing("hosts", [gap for gap in found.gaps if not hides_containers(gap)], found)
+    said += _missing("containers", [gap for gap in found.gaps if hides_containers(gap)], found)
+    if found.over:
+        count = number_of(found.over, "container is", "containers are")
+        said.append(
+            f"{count} left out: ended by deadline, and the host has been silent for more than an hour."
+        )
     return said
+
+
+def _missing(what: str, gaps: Sequence[str], found: Stopped) -> list[str]:
+    told = [f"{_SOURCES.get(gap, f'{gap} could not be read')} ({found.gaps[gap]})" for gap in gaps]
+    return [one_line(f"There may be more {what} than are named here: {'; '.join(told)}.")] if told else []
+
+
+def retrying(token: str, *, may_be_asked: bool) -> str:
+    """Say that Valkey has failed us (a token says how) and that this goes on trying."""
+    state = "The request may stand or not" if may_be_asked else "Nothing is asked yet"
+    return f"Valkey does not answer as it should ({token}). {state}; trying again."
 
 
 def progress(found: Stopped) -> str:
@@ -95,11 +113,14 @@ def remedy(found: Stopped) -> str:
     if found.is_proven:
         return ""
     said = ["Not everything is confirmed as stopped."]
-    hosts = dict.fromkeys(one.host or one.host_id for one in found.unconfirmed)
+    hosts = [*(one.host or one.host_id for one in found.unconfirmed), *found.unread_lists]
     if hosts:
-        look = f"`docker ps --filter label={labels.HOST}` on {', '.join(hosts)} shows what runs there"
+        where = ", ".join(dict.fromkeys(hosts))
+        look = f"`docker ps --filter label={labels.HOST}` on {where} shows what runs there"
         said.append(f"{look}; `docker rm --force NAME` ends it.")
         said.append("A worker that comes back stops its containers by itself" + _deadline(found))
+    if found.unread_lists:
+        said.append("A key of Valkey that is no list of containers may be deleted when nothing runs there.")
     said.append("Repeating this command asks and looks again.")
     return one_line(" ".join(said))
 
@@ -117,6 +138,7 @@ def as_data(found: Stopped) -> dict[str, Any]:
         "host": found.only,
         "asked": list(found.asked),
         "gaps": dict(found.gaps),
+        "over": found.over,
         "proven": found.is_proven,
         "containers": [
             {

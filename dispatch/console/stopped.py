@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dispatch.console.queues import REGISTRY
+from dispatch.queue import keys
 from dispatch.queue.containers import Begun
 from hosts.stops import Confirmed, StopRequest
 
-# What could not be read, beside the sources of names that `read_queues` has.
-SCAN = "scan"
+# What could not be seen, beside the sources of names that `read_queues` has and single lists of containers:
+# what Valkey said last, some of its keys, that the switch still holds, whose a host-id is.
 VALKEY = "valkey"
+SCAN = "scan"
+SWITCH = "switch"
+SHARED = "host-id"
+_LIST = keys.containers("")
 
 
 class Why(StrEnum):
@@ -40,12 +44,17 @@ class Fate:
     silent_ms: int | None = None
 
 
+def hides_containers(gap: str) -> bool:
+    """Tell whether something may run unseen because of this gap; else only a host may be missing."""
+    return gap in (VALKEY, SCAN, SWITCH, SHARED) or gap.startswith(_LIST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
     """How far it has come. `only` is the one host that was asked (None: the fleet), `asked` are all.
 
-    `is_known` says whether `only` was ever heard of. `gaps` has what could not be read, each with a token:
-    there may be more hosts than are named here. `is_blind`: there may be more containers, too.
+    `is_known` says whether `only` was ever heard of. `over` counts containers that are left out because they
+    ended themselves long ago. `gaps` has what could not be seen, each with a token.
     """
 
     only: str | None
@@ -53,6 +62,7 @@ class Stopped:
     request: StopRequest
     asked: tuple[str, ...]
     fates: tuple[Fate, ...]
+    over: int = 0
     gaps: Mapping[str, str]
     seconds: float
 
@@ -62,9 +72,14 @@ class Stopped:
         return tuple(one for one in self.fates if one.state is Confirmed.UNCONFIRMED)
 
     @property
+    def unread_lists(self) -> tuple[str, ...]:
+        """The host-ids whose lists of containers could not be read."""
+        return tuple(gap.removeprefix(_LIST) for gap in self.gaps if gap.startswith(_LIST))
+
+    @property
     def is_blind(self) -> bool:
-        """Whether the lists of containers were not all to be had."""
-        return VALKEY in self.gaps or {SCAN, REGISTRY} <= self.gaps.keys()
+        """Whether there may be containers that are not among the fates."""
+        return any(map(hides_containers, self.gaps))
 
     @property
     def is_proven(self) -> bool:

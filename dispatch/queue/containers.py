@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from dispatch.ids import rq_id
 from dispatch.queue import keys
+from hosts.faults import token_of
+from pidispatch_site.clients import VALKEY_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +24,9 @@ _PREFIX = keys.containers("")
 _SCAN_PAGE = 500
 # An entry nobody confirmed outlives the container's own deadline by this long.
 KEPT_AFTER_DEADLINE_MS = 5 * 60 * 1000
+# A host silent for this long runs nothing any more, whatever its clock says: no container may take that long.
+VANISHED_MS = 60 * 60 * 1000
+_LATEST_MS = 10**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,31 +48,49 @@ def begun(client: redis.Redis, host_id: str) -> list[Begun]:
     return _sorted(cast("dict[bytes, bytes]", client.hgetall(keys.containers(host_id))))
 
 
-def listing_hosts(client: redis.Redis, *, seconds: float = 2.0) -> tuple[frozenset[str], bool]:
-    """Find the host-ids that have a list of containers, by every key of the server.
+class ListingHosts:
+    """The host-ids that have a list of containers, by every key of the server; sought in bounded steps.
 
-    Whether all keys were seen within these seconds comes with it.
+    `found` is what has been seen so far, `is_whole` says that this is every list that was there at the start.
     """
-    ends = time.monotonic() + seconds
-    found: set[str] = set()
-    cursor = 0
-    while True:
-        cursor, page = cast(
-            "tuple[int, list[bytes]]", client.scan(cursor, match=f"{_PREFIX}*", count=_SCAN_PAGE)
-        )
-        found.update(key.decode("utf-8", "replace").removeprefix(_PREFIX) for key in page)
-        if cursor == 0 or time.monotonic() >= ends:
-            return frozenset(found), cursor == 0
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._cursor = 0
+        self.found: set[str] = set()
+        self.is_whole = False
+
+    def seek(self, *, seconds: float = 2.0) -> None:
+        """Go on looking for so long, unless all keys have been seen. Raises redis-py's errors."""
+        ends = time.monotonic() + seconds
+        while not self.is_whole:
+            self._cursor, page = cast(
+                "tuple[int, list[bytes]]",
+                self._client.scan(self._cursor, match=f"{_PREFIX}*", count=_SCAN_PAGE),
+            )
+            self.found.update(key.decode("utf-8", "surrogateescape").removeprefix(_PREFIX) for key in page)
+            self.is_whole = self._cursor == 0
+            if time.monotonic() >= ends:
+                return
 
 
-def begun_everywhere(client: redis.Redis, host_ids: Iterable[str]) -> dict[str, list[Begun]]:
-    """List the containers of these hosts as `begun` does, in one go; a list of a wrong type is empty."""
+def begun_everywhere(client: redis.Redis, host_ids: Iterable[str]) -> dict[str, list[Begun] | str]:
+    """List the containers of these hosts as `begun` does, in one go; for a list that cannot be read, a token.
+
+    Raises VALKEY_FAULTS: a server that is still loading has not said that a list is empty.
+    """
     asked = list(host_ids)
     with client.pipeline(transaction=False) as pipeline:
         for host_id in asked:
-            pipeline.hgetall(keys.containers(host_id))
+            pipeline.hgetall(keys.containers(host_id).encode("utf-8", "surrogateescape"))
         found = pipeline.execute(raise_on_error=False)
-    return {host_id: _sorted(one) for host_id, one in zip(asked, found, strict=True) if isinstance(one, dict)}
+    for fault in found:
+        if isinstance(fault, VALKEY_FAULTS):
+            raise fault
+    return {
+        host_id: _sorted(one) if isinstance(one, dict) else token_of(one)
+        for host_id, one in zip(asked, found, strict=True)
+    }
 
 
 def worker_names(client: redis.Redis, entries: Iterable[Begun]) -> Mapping[str, str]:
@@ -109,6 +132,7 @@ def forget_vanished(client: redis.Redis, host_ids: Iterable[str], *, now_ms: int
     gone = {
         host_id: outlived(found, now_ms=now_ms)
         for host_id, found in begun_everywhere(client, host_ids).items()
+        if not isinstance(found, str)
     }
     for host_id, names in gone.items():
         forget(client, host_id, names)
@@ -132,11 +156,25 @@ def _read(name: bytes, value: bytes) -> Begun:
         entry = json.loads(value)
         return Begun(
             name=name.decode(),
-            job_id=str(entry["job"]),
-            attempt=int(entry["attempt"]),
-            token=str(entry["token"]),
-            deadline_ms=int(entry["deadline"]),
+            job_id=_text(entry["job"]),
+            attempt=_number(entry["attempt"]),
+            token=_text(entry["token"]),
+            deadline_ms=_number(entry["deadline"]),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         # Unreadable is still a container that somebody began.
         return Begun(name=name.decode("utf-8", "replace"), job_id="", attempt=0, token="", deadline_ms=None)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    # JSON may hold halves of characters, which nothing takes.
+    value.encode()
+    return value
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < _LATEST_MS:
+        raise ValueError
+    return value

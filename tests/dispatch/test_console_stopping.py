@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 import redis
 
 from dispatch.console import stop_shown
-from dispatch.console.stopped import SCAN, VALKEY, Why
+from dispatch.console.stopped import SCAN, SHARED, SWITCH, VALKEY, Why
 from dispatch.console.stopping import Patience, stop
 from dispatch.queue import containers, keys
 from hosts import keys as hosts_keys
@@ -17,6 +20,7 @@ from hosts import stops, switches
 from hosts.stops import Confirmed
 from tests.dispatch.consolekit import own_server
 from tests.dispatch.queuekit import Host, now_ms
+from tests.dispatch.test_console_queues import register
 
 GONE, OPEN = Confirmed.GONE, Confirmed.UNCONFIRMED
 ONCE = Patience(whole=0, look=0.01)
@@ -31,6 +35,7 @@ class Ground:
     def __init__(self, client):
         self.client = client
         self.heard = []
+        self.faults = []
         self.meanwhile = []
 
     def host(self, name, host_id, *, silent_ms=0):
@@ -59,7 +64,15 @@ class Ground:
             while self.meanwhile:
                 self.meanwhile.pop(0)(found)
 
-        return stop(self.client, only=only, by="ann", reason="fire", tell=tell, patience=patience)
+        return stop(
+            self.client,
+            only=only,
+            by="ann",
+            reason="fire",
+            tell=tell,
+            retrying=lambda *said: self.faults.append(said),
+            patience=patience,
+        )
 
 
 @pytest.fixture
@@ -196,12 +209,118 @@ def test_what_appears_while_waiting_counts_too(ground):
     assert fates(found) == {"a": ("alpha", GONE, None), "late": ("beta", OPEN, Why.UNANSWERED)}
 
 
-def test_a_container_that_has_outlived_its_deadline_is_no_longer_waited_for(ground):
-    now = now_ms(ground.client)
-    ground.container("dead", "old", deadline=now - containers.KEPT_AFTER_DEADLINE_MS - 1000)
-    ground.container("dead", "recent", deadline=now - containers.KEPT_AFTER_DEADLINE_MS + 60_000)
+LONG_OVER, HOUR = 40 * 60_000, 3_600_000
 
-    assert list(fates(ground.stop(patience=ONCE))) == ["recent"]
+
+@pytest.mark.parametrize(
+    ("silent_ms", "over_ms", "counts"),
+    [
+        pytest.param(0, LONG_OVER, True, id="lives, its clock is behind"),
+        pytest.param(HOUR - 60_000, LONG_OVER, True, id="lived lately"),
+        pytest.param(None, 10**10, True, id="nobody knows how long it has been silent"),
+        pytest.param(HOUR + 60_000, containers.KEPT_AFTER_DEADLINE_MS - 10_000, True, id="may run yet"),
+        pytest.param(HOUR + 60_000, LONG_OVER, False, id="has vanished"),
+    ],
+)
+def test_only_what_a_vanished_host_began_is_left_out_as_over(ground, silent_ms, over_ms, counts):
+    if silent_ms is not None:
+        ground.host("alpha", A, silent_ms=silent_ms)
+    ground.container(A, "old", deadline=now_ms(ground.client) - over_ms)
+
+    found = ground.stop(patience=ONCE)
+
+    assert (found.is_proven, list(fates(found)), found.over) == (
+        (False, ["old"], 0) if counts else (True, [], 1)
+    )
+    assert ("1 container is left out" in " ".join(stop_shown.asked(found))) is not counts
+
+
+def test_what_another_host_forgets_of_a_vanished_one_is_never_called_confirmed(ground):
+    ground.host("alpha", A, silent_ms=HOUR - 200)
+    ground.container(A, "old", deadline=now_ms(ground.client) - LONG_OVER)
+
+    def forget(found):
+        time.sleep(0.3)
+        assert containers.forget_vanished(ground.client, [A], now_ms=now_ms(ground.client)) == 1
+
+    ground.meanwhile.append(forget)
+
+    assert ground.stop().fates == ()
+
+
+@pytest.mark.parametrize(
+    ("only", "blind"), [(None, True), ("alpha", True), ("beta", False)], ids=["fleet", "its host", "another"]
+)
+def test_a_list_that_cannot_be_read_is_told_and_proves_nothing(ground, only, blind):
+    ground.host("alpha", A)
+    ground.host("beta", B)
+    ground.client.set(keys.containers(A), "x")
+
+    found = ground.stop(only=only, patience=ONCE)
+
+    assert (found.is_proven, found.fates, found.gaps) == (
+        not blind,
+        (),
+        {keys.containers(A): "wrong-type"} if blind else {},
+    )
+    if blind:
+        said = " ".join(stop_shown.asked(found))
+        assert f"more containers than are named here: containers:{A} could not be read (wrong-type)" in said
+        assert stop_shown.lines(found) == ["No container was found."]
+        assert f"on {A} shows what runs there" in stop_shown.remedy(found)
+
+
+def test_what_was_listed_stays_unconfirmed_when_its_list_cannot_be_read_any_more(ground):
+    ground.container(A, "a")
+    ground.meanwhile.append(lambda found: ground.client.delete(keys.containers(A)))
+    ground.meanwhile.append(lambda found: ground.client.set(keys.containers(A), "x"))
+
+    assert fates(ground.stop(patience=replace(SOON, whole=0.1))) == {"a": (None, OPEN, Why.HOST_UNKNOWN)}
+
+
+def test_a_server_that_has_not_loaded_yet_has_confirmed_nothing():
+    with served() as ground:
+        ground.host("alpha", A)
+        ground.container(A, "a")
+        ground.client.config_set("replica-serve-stale-data", "no")
+        # From then on it answers as one that loads: refusing each question.
+        ground.meanwhile.append(lambda found: ground.client.replicaof("127.0.0.1", "1"))
+
+        found = ground.stop(patience=replace(SOON, whole=0.2))
+
+    assert (found.is_proven, fates(found)) == (False, {"a": ("alpha", OPEN, Why.UNANSWERED)})
+    assert list(found.gaps) == [VALKEY]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["resumed", "Valkey has lost its data"])
+@pytest.mark.parametrize("only", [None, "alpha"])
+def test_once_the_switch_is_off_nothing_more_is_confirmed(ground, lost, only):
+    ground.host("alpha", A)
+    ground.container(A, "a")
+
+    def end(found):
+        if lost:
+            ground.client.flushdb()
+        switches.resume_all(ground.client)
+        switches.undrain(ground.client, "alpha")
+        ground.client.delete(keys.containers(A))
+
+    ground.meanwhile.append(end)
+
+    found = ground.stop(only=only, patience=replace(SOON, whole=0.1))
+
+    assert (found.gaps, found.is_proven) == ({SWITCH: "ended"}, False)
+    assert fates(found) == {"a": ("alpha", OPEN, Why.UNANSWERED)}
+    assert "may take jobs" in stop_shown.switched(found)
+
+
+@pytest.mark.parametrize(("only", "counts"), [(None, True), ("beta", True), ("gamma", False)])
+def test_workers_that_share_a_host_id_prove_nothing_of_each_other(ground, only, counts):
+    for name in ("alpha", "beta"):
+        register(ground.client, name, hostId=A)
+    register(ground.client, "gamma", hostId=C)
+
+    assert ground.stop(only=only, patience=ONCE).gaps == ({SHARED: "alpha+beta"} if counts else {})
 
 
 def test_one_host_alone_is_drained_asked_and_watched(ground):
@@ -219,6 +338,27 @@ def test_one_host_alone_is_drained_asked_and_watched(ground):
     held = switches.read(ground.client, ("pi-jobs",), host="beta")
     assert (held.fleet, held.drain.reason) == (None, "fire")
     assert "`manage.py undrain beta`" in stop_shown.switched(found)
+
+
+def test_whose_container_nobody_knows_may_be_of_the_one_host(ground):
+    ground.host("beta", B)
+    ground.container(B, "b")
+    ground.container(D, "lost", job="nobody knows it")
+
+    found = ground.stop(only="alpha", patience=ONCE)
+
+    assert (found.is_proven, fates(found)) == (False, {"lost": (None, OPEN, Why.HOST_UNKNOWN)})
+
+
+@pytest.mark.parametrize("name", ["alpha", "new"])
+def test_a_renamed_host_is_meant_by_both_names(ground, name):
+    host = Host(ground.client, host_id=A)
+    host.enqueue("local-1")
+    host.steps.begin(host.claim(), container="a", deadline_ms=NEVER)
+    ground.host("new", A)
+
+    assert fates(ground.stop(only=name, patience=ONCE)) == {"a": (name, OPEN, Why.UNANSWERED)}
+    assert ground.stop(patience=ONCE).asked == ("alpha", "new")
 
 
 def test_a_host_never_heard_of_is_drained_and_asked_about(ground):
@@ -256,6 +396,68 @@ def test_repeating_it_asks_anew_and_finds_the_same(ground):
     assert stops.read(ground.client, host="alpha", containers="x", job_ids=()).stop == second.request
 
 
+@contextmanager
+def served():
+    """A ground on a server that the test may spoil, with a client of little patience."""
+    with own_server() as server:
+        client = redis.Redis.from_url(server.url, socket_timeout=0.2, retry=None)
+        try:
+            yield Ground(client)
+        finally:
+            client.close()
+
+
+SHORT = replace(SOON, first=1)
+
+
+def test_a_server_that_never_answers_is_given_up_soon():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ground = Ground(redis.Redis(port=silent.getsockname()[1], socket_timeout=0.1, retry=None))
+        began = time.monotonic()
+        with pytest.raises(redis.exceptions.TimeoutError):
+            ground.stop(patience=SHORT)
+
+    assert (time.monotonic() - began < 3, ground.faults) == (True, [("timeout", False)])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault", "heard"),
+    [
+        pytest.param(
+            lambda client: client.replicaof("127.0.0.1", "1"),
+            redis.exceptions.ReadOnlyError,
+            [("refused", False)],
+            id="takes no writes",
+        ),
+        pytest.param(
+            lambda client: client.config_set("requirepass", "x"),
+            redis.exceptions.AuthenticationError,
+            [],
+            id="wants a password",
+        ),
+    ],
+)
+def test_a_server_that_refuses_the_request_is_given_up_soon(spoil, fault, heard):
+    with served() as ground:
+        spoil(ground.client)
+        ground.client.connection_pool.disconnect()
+        began = time.monotonic()
+        with pytest.raises(fault):
+            ground.stop(patience=SHORT)
+
+    assert (time.monotonic() - began < 3, ground.faults) == (True, heard)
+
+
+def test_a_request_whose_answer_was_lost_may_stand_and_is_insisted_on():
+    with served() as ground:
+        # Writes and scripts wait; everything else is answered.
+        ground.client.client_pause(1200, all=False)
+
+        found = ground.stop(patience=replace(SOON, first=0.1))
+
+    assert (ground.faults, found.is_proven) == ([("timeout", True)], True)
+
+
 def test_through_an_outage_it_goes_on_and_proves_nothing_that_it_could_not_see():
     with own_server() as server:
         client = redis.Redis.from_url(server.url, socket_timeout=0.3)
@@ -275,20 +477,29 @@ def test_through_an_outage_it_goes_on_and_proves_nothing_that_it_could_not_see()
 
 
 @pytest.mark.parametrize(
-    ("gaps", "blind"), [({SCAN: "x"}, False), ({SCAN: "x", "registry": "y"}, True), ({VALKEY: "x"}, True)]
+    ("gaps", "blind"),
+    [({"registry": "x"}, False), ({"registry": "x", SCAN: "y"}, True), ({VALKEY: "x"}, True)],
 )
-def test_containers_may_be_missing_only_where_neither_list_nor_keys_were_seen(ground, gaps, blind):
+def test_containers_may_be_missing_where_not_all_keys_were_seen_but_not_for_a_name(ground, gaps, blind):
     found = replace(ground.stop(), gaps=gaps)
 
     assert (found.is_blind, found.is_proven) == (blind, not blind)
 
 
-def test_all_keys_are_looked_through_unless_the_time_is_over(valkey):
+def test_all_keys_are_looked_through_in_bounded_steps(valkey):
     with valkey.pipeline() as pipeline:
         for number in range(3000):
             pipeline.set(f"other:{number}", "")
         pipeline.execute()
+    ids = {"aaaa", "\udcff"}
     valkey.hset("containers:aaaa", "a", "{}")
+    valkey.hset(b"containers:\xff", "b", "{}")
+    listing = containers.ListingHosts(valkey)
 
-    assert containers.listing_hosts(valkey) == (frozenset({"aaaa"}), True)
-    assert containers.listing_hosts(valkey, seconds=0)[1] is False
+    listing.seek(seconds=0)
+    assert not listing.is_whole
+    # It goes on where it was.
+    for _ in range(10):
+        listing.seek(seconds=0)
+    assert (listing.found, listing.is_whole) == (ids, True)
+    assert {len(listed) for listed in containers.begun_everywhere(valkey, ids).values()} == {1}

@@ -122,7 +122,21 @@ def test_no_name_forgets_nothing(valkey):
     assert not valkey.exists("containers:aaaa")
 
 
-@pytest.mark.parametrize("value", ["", "x", "[]", "{}", '{"job": 1}'])
+ENTRY = '{{"job": {job}, "attempt": 0, "token": "t", "deadline": {deadline}}}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "x", "[]", "{}", '{"job": 1}', "[" * 100_000),
+        *(
+            ENTRY.format(job='"j"', deadline=said)
+            for said in ("Infinity", "true", "-1", "1" + "0" * 99, '"1"')
+        ),
+        *(ENTRY.format(job=said, deadline=1) for said in ("[]", r'"\ud800"')),
+    ],
+    ids=lambda value: value[:60],
+)
 def test_an_entry_that_cannot_be_read_is_still_a_container(valkey, value):
     valkey.hset("containers:aaaa", "pi-job-x", value)
 

@@ -59,6 +59,9 @@ class Command(BaseCommand):
                     by=one_line(who()),
                     reason=one_line(options["reason"]),
                     tell=self._teller(),
+                    retrying=lambda token, may_be_asked: self.stderr.write(
+                        stop_shown.retrying(token, may_be_asked=may_be_asked)
+                    ),
                     patience=Patience(whole=options["timeout"]),
                 )
         if options["json"]:
