@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +14,7 @@ from dispatch.console.why import Explanation, explain
 from dispatch.ids import rq_id
 from dispatch.jobs import JobData
 from dispatch.queue import keys, results
+from dispatch.queue.apart import apart
 from dispatch.queue.containers import begun
 from dispatch.queue.entries import NAMES, Entry, read_entry
 from dispatch.queue.listing import Listing, read_queue, read_running
@@ -50,10 +51,18 @@ def asleep(client: redis.Redis, job_id: str, queue: str) -> Entry | None:
     return entry if entry.state is State.SCHEDULED else None
 
 
-def view(client: redis.Redis, queues: Sequence[str], *, limit: int) -> tuple[QueueView, ...]:
-    """Read these queues, at most `limit` jobs of each section: one step a queue, a few for all."""
+def view(
+    client: redis.Redis, queues: Sequence[str], *, limit: int, unreadable: MutableMapping[str, str]
+) -> tuple[QueueView, ...]:
+    """Read these queues, at most `limit` jobs of each section: one step a queue, a few for all.
+
+    One with keys that cannot be read is left out and noted in `unreadable`, with the fault's token.
+    """
     around = circumstances.read(client, queues)
-    listings = [read_queue(client, queue, limit=limit) for queue in queues]
+    listings = []
+    for queue in queues:
+        with apart(queue, unreadable):
+            listings.append(read_queue(client, queue, limit=limit))
     return tuple(
         QueueView(listing=one, facts=around.facts(one.queue, now_ms=one.now_ms, beats=one.beats))
         for one in listings
@@ -100,10 +109,14 @@ def _facts(client: redis.Redis, place: Place) -> Facts:
 
 def _holders(client: redis.Redis, entry: Entry) -> tuple[Entry, ...]:
     """Find who has the job's folder or repository; who is in hand may have it only where nobody runs."""
-    queues = dict.fromkeys((*known_queues(client), entry.queue))
+    running: list[Entry] = []
+    for queue in dict.fromkeys((*known_queues(client), entry.queue)):
+        # What stands in a queue that cannot be read is told by `queue`; here it only names nobody.
+        with apart(queue, {}):
+            running += read_running(client, queue)
     same = [
         one
-        for one in read_running(client, tuple(queues))
+        for one in running
         if one.scope_hash == entry.scope_hash is not None and one.job_id != entry.job_id
     ]
     started = tuple(one for one in same if one.state is State.STARTED)

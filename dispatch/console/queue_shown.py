@@ -75,9 +75,13 @@ def _joined(row: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def as_data(views: Sequence[QueueView]) -> dict[str, Any]:
-    """Put them into the shape of `queue --json`: instants in ms; `total` counts also what is not shown."""
-    return {"queues": [_queue_data(view) for view in views]}
+def as_data(views: Sequence[QueueView], unreadable: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Put them into the shape of `queue --json`: instants in ms; `total` counts also what is not shown.
+
+    Queues that are `unreadable` are named with why, where there are some.
+    """
+    left_out = {"unreadable": dict(unreadable)} if unreadable else {}
+    return {"queues": [_queue_data(view) for view in views], **left_out}
 
 
 def _queue_data(view: QueueView) -> dict[str, Any]:

@@ -41,7 +41,12 @@ class KnownQueues:
     @property
     def gap(self) -> str | None:
         """Which sources could not be read and why, in one line; None when all were."""
-        return "; ".join(f"{source}: {token}" for source, token in self.unread.items()) or None
+        return gap_of(self.unread)
+
+
+def gap_of(unread: Mapping[str, str]) -> str | None:
+    """Say in one line what could not be read and why; None when everything was."""
+    return "; ".join(f"{source}: {token}" for source, token in unread.items()) or None
 
 
 def known_queues(client: redis.Redis) -> tuple[str, ...]:

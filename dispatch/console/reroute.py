@@ -161,7 +161,7 @@ def _moved(client: redis.Redis, raw_ids: Sequence[bytes], queue: str, target: st
 
 def _held(client: redis.Redis, queue: str, host: str, *, is_alive: bool) -> Iterator[Staying]:
     """List what a worker has: it is never moved."""
-    for entry in read_running(client, (queue,)):
+    for entry in read_running(client, queue):
         reason = Stay.STARTED if entry.state is State.STARTED else Stay.IN_HAND
         words = (_WITH_THE_LIVING if is_alive else _WITH_THE_DEAD)[reason]
         yield Staying(job_id=entry.job_id, reason=reason, why=words.format(host=entry.host or host))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dispatch.console.queues import read_queues
+from redis.exceptions import ResponseError
+
+from dispatch.console.queues import gap_of, read_queues
 from dispatch.queue.counts import Counts, count
 from hosts import switches
+from hosts.faults import token_of
 from hosts.switches import PauseFlag
 
 if TYPE_CHECKING:
@@ -16,12 +19,16 @@ if TYPE_CHECKING:
 def read_status(client: redis.Redis) -> dict[str, Any]:
     """Add up all known queues and say which of them are paused, in the shape of `status`'s one line.
 
-    `fleet` says which source of queues' names could not be read and why: what only it names is not counted.
+    `fleet` says which source of queues' names, or which queue, could not be read and why: what only it names,
+    or what stands there, is not counted.
     """
     found = read_queues(client)
     queues = found.names
     held = switches.read(client, queues)
-    total = sum(count(client, queues).values(), Counts())
+    counts = count(client, queues)
+    unread = {queue: token_of(one) for queue, one in counts.items() if isinstance(one, ResponseError)}
+    gap = gap_of({**found.unread, **unread})
+    total = sum((one for one in counts.values() if isinstance(one, Counts)), Counts())
     flag = next((held.flag(queue) for queue in queues if held.flag(queue)), None)
     answer: dict[str, Any] = {"pausedState": held.all_paused}
     if held.partly_paused:
@@ -35,8 +42,8 @@ def read_status(client: redis.Redis) -> dict[str, Any]:
     }
     if flag is not None:
         answer["pause"] = _shown(flag)
-    if found.gap is not None:
-        answer["fleet"] = found.gap
+    if gap is not None:
+        answer["fleet"] = gap
     return answer
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from redis.exceptions import ResponseError
+
 from dispatch.queue import keys
 from dispatch.queue.scripts import Scripts
 from hosts import keys as hosts_keys
@@ -39,8 +41,11 @@ class Counts:
         )
 
 
-def count(client: redis.Redis, queues: Sequence[str]) -> Mapping[str, Counts]:
-    """Count the jobs of each queue at one instant, the pause switches judged by Valkey's time."""
+def count(client: redis.Redis, queues: Sequence[str]) -> Mapping[str, Counts | ResponseError]:
+    """Count the jobs of each queue at one instant, the pause switches judged by Valkey's time.
+
+    In the place of a queue with a key that cannot be read stands the server's refusal.
+    """
     if not queues:
         return {}
     named = [keys.queue_keys(queue) for queue in queues]
@@ -56,7 +61,10 @@ def count(client: redis.Redis, queues: Sequence[str]) -> Mapping[str, Counts]:
         ],
         queues,
     )
-    return {queue: _counts(row) for queue, row in zip(queues, rows, strict=True)}
+    return {
+        queue: row if isinstance(row, ResponseError) else _counts(row)
+        for queue, row in zip(queues, rows, strict=True)
+    }
 
 
 def _counts(row: list[int]) -> Counts:

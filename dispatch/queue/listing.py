@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,13 +49,9 @@ def read_queue(client: redis.Redis, queue: str, *, limit: int) -> Listing:
     return _read(client, queue, running=limit, others=limit)
 
 
-def read_running(client: redis.Redis, queues: Sequence[str]) -> tuple[Entry, ...]:
-    """Read every job of these queues that runs or is in hand."""
-    return tuple(
-        entry
-        for queue in queues
-        for entry in _read(client, queue, running=_ALL_RUNNING, others=0).running.entries
-    )
+def read_running(client: redis.Redis, queue: str) -> tuple[Entry, ...]:
+    """Read every job of the queue that runs or is in hand."""
+    return _read(client, queue, running=_ALL_RUNNING, others=0).running.entries
 
 
 def _read(client: redis.Redis, queue: str, *, running: int, others: int) -> Listing:

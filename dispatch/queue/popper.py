@@ -68,6 +68,11 @@ class Popper:
         self._is_known = False
         self._moved: tuple[bytes, str] | None = None
 
+    @property
+    def queue(self) -> str:
+        """The queue that it takes from."""
+        return self._keys.name
+
     def pop(self) -> Popped:
         """Take the job at the front, without waiting."""
         if self._moved:
@@ -81,7 +86,9 @@ class Popper:
         """
         if self._moved:
             return self._claim_moved(self._moved)
-        self._introduce()
+        if not self._introduced():
+            # Takers of another type: the claim says so.
+            return self.pop()
         raw_id = cast("bytes | None", self._client.blmove(self._keys.jobs, self._taken, seconds))  # type: ignore[arg-type]
         if raw_id is None:
             return Empty()
@@ -89,11 +96,12 @@ class Popper:
         self._delays("after move")
         return self._claim_moved(self._moved)
 
-    def _introduce(self) -> None:
+    def _introduced(self) -> bool:
         """Make the boot known before its first move: the sweep finds what a boot took through its beats."""
         if not self._is_known:
-            self._scripts.call("beat", (self._keys.takers,), (self._owner.boot, 1, 1, time.time()))
-            self._is_known = True
+            answer = self._scripts.call("beat", (self._keys.takers,), (self._owner.boot, 1, 1, time.time()))
+            self._is_known = len(answer) == 1
+        return self._is_known
 
     def _claim_moved(self, moved: tuple[bytes, str]) -> Popped:
         # Kept until answered: the claim whose answer was lost is repeated with its own token.

@@ -7,16 +7,16 @@ watched, uninterrupted, for as long as the silence that it judges: after an outa
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from dispatch.queue import fields, keys, results
+from dispatch.queue import keys
+from dispatch.queue.apart import WRONG_TYPE, apart
 from dispatch.queue.delays import Delays, no_delay
-from dispatch.queue.owner import execution_id
 from dispatch.queue.scripts import Scripts
 from dispatch.queue.timings import Timings
-from runs.outcome import Reason
+from dispatch.queue.verdicts import Entry, Lost, Verdicts, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -30,36 +30,36 @@ _ASK_NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost(fields.QueuedJob):
-    """A job that failed with its worker: `cause` is STALLED (it had started) or WORKER_LOST.
-
-    `host` is the worker that had it, `token` its claim (None: it was moved and never claimed); `started_ms`
-    is when that one began it, by its clock; `worker_name` is RQ's name of it.
-    """
-
-    cause: Reason
-    host: str | None
-    token: str | None
-    started_ms: int | None
-    worker_name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What one sweep decided, and nobody else: jobs back in their queue (RQ ids), and jobs that failed."""
+    """What one sweep decided, and nobody else: jobs back in their queue (RQ ids), and jobs that failed.
+
+    `unreadable` has the queues of which something had to be left out, each with the fault's token.
+    """
 
     put_back: tuple[str, ...] = ()
     failed: tuple[Lost, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An id that a boot has in hand or has started; `token` is empty for one moved and never claimed."""
+@dataclass(slots=True)
+class _Found:
+    """What a sweep under way has decided so far."""
 
-    queue: str
-    boot: str
-    token: bytes
-    raw_id: bytes
+    put_back: list[str] = field(default_factory=list)
+    failed: list[Lost] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def add(self, verdict: Entry | Lost | None) -> None:
+        match verdict:
+            case Entry():
+                self.put_back.append(text(verdict.raw_id))
+            case Lost():
+                self.failed.append(verdict)
+            case None:
+                pass
+
+    def swept(self) -> Swept:
+        return Swept(put_back=tuple(self.put_back), failed=tuple(self.failed), unreadable=self.unreadable)
 
 
 class Sweeper:
@@ -81,18 +81,22 @@ class Sweeper:
         clock: Callable[[], float] = time.monotonic,
         delays: Delays = no_delay,
     ) -> None:
-        self._client = client
         self._owner = owner
         self._scripts = Scripts(client)
         self._in_hand = in_hand
-        self._record = record
         self._timings = timings or Timings()
+        self._verdicts = Verdicts(
+            client,
+            owner.host_id,
+            record=record,
+            most_put_backs=self._timings.most_put_backs,
+            delays=delays,
+        )
         self._clock = clock
-        self._delays = delays
         self._watching_since = clock()
         self._looked_at_ms: int | None = None
         # Entries of our own boot that no run holds, and since when.
-        self._unheld: dict[_Entry, float] = {}
+        self._unheld: dict[Entry, float] = {}
 
     def interrupted(self) -> None:
         """Hear that Valkey was away: peers could not beat, so their silence means nothing for a while."""
@@ -103,39 +107,45 @@ class Sweeper:
 
         Only under the host's worker lock, which proves them dead, and after their containers are reaped.
         """
-        put_back: list[str] = []
-        failed: list[Lost] = []
+        found = _Found()
         for queue in queues:
-            in_hand, started = self._survey(queue, older_boots=True)
-            failed += self._put_back(self._of_older_boots(in_hand), _ASK_NOBODY, put_back)
-            failed += self._stall(self._of_older_boots(started), _ASK_NOBODY)
-        return Swept(put_back=tuple(put_back), failed=tuple(failed))
+            with apart(queue, found.unreadable):
+                in_hand, started = self._survey(queue, found, older_boots=True)
+                self._put_back(self._of_older_boots(in_hand), _ASK_NOBODY, found)
+                self._stall(self._of_older_boots(started), _ASK_NOBODY, found)
+        return found.swept()
 
     def tick(self, queues: Sequence[str]) -> Swept:
         """Judge the owners of these queues' jobs, and our own entries that no run of this process holds.
 
-        The queues need not be those that this worker drains: a host that died for good has nobody else.
+        The queues need not be those that this worker drains: a host that died for good has nobody else. What
+        stands in the keys of one, or of one job, keeps no other from being judged.
         """
-        put_back: list[str] = []
-        failed: list[Lost] = []
+        found = _Found()
         # What stands on a queue that is not looked at now stays unheld since when it was.
         unheld = {one: since for one, since in self._unheld.items() if one.queue not in queues}
         for queue in queues:
-            in_hand, started = self._survey(queue, older_boots=False)
-            unheld |= self._find_unheld(queue, in_hand + started)
-            failed += self._put_back(self._forgotten(in_hand, unheld), _ASK_NOBODY, put_back)
-            failed += self._stall(self._forgotten(started, unheld), _ASK_NOBODY)
-            late, gone = self._timings.late, self._timings.gone
-            failed += self._put_back(self._of_peers(in_hand, late), _milliseconds(late), put_back)
-            failed += self._stall(self._of_peers(started, gone), _milliseconds(gone))
+            with apart(queue, found.unreadable):
+                unheld |= self._judge(queue, found)
         self._unheld = unheld
-        return Swept(put_back=tuple(put_back), failed=tuple(failed))
+        return found.swept()
 
-    def _survey(self, queue: str, *, older_boots: bool) -> tuple[list[_Entry], list[_Entry]]:
+    def _judge(self, queue: str, found: _Found) -> dict[Entry, float]:
+        """Judge one queue; answer the entries of our own boot that no run holds, and since when."""
+        in_hand, started = self._survey(queue, found, older_boots=False)
+        unheld = self._find_unheld(queue, in_hand + started)
+        self._put_back(self._forgotten(in_hand, unheld), _ASK_NOBODY, found)
+        self._stall(self._forgotten(started, unheld), _ASK_NOBODY, found)
+        late, gone = self._timings.late, self._timings.gone
+        self._put_back(self._of_peers(in_hand, late), _milliseconds(late), found)
+        self._stall(self._of_peers(started, gone), _milliseconds(gone), found)
+        return unheld
+
+    def _survey(self, queue: str, found: _Found, *, older_boots: bool) -> tuple[list[Entry], list[Entry]]:
         """Read what may have lost its owner: in hand, and started."""
         names = keys.queue_keys(queue)
         timings = self._timings
-        now_ms, in_hand, started = self._scripts.call(
+        now_ms, in_hand, started, passed_over = self._scripts.call(
             "survey",
             (names.takers, names.started),
             (
@@ -145,6 +155,8 @@ class Sweeper:
             ),
         )
         self._notice_a_gap(now_ms)
+        if passed_over:
+            found.unreadable[queue] = WRONG_TYPE
         return _entries(queue, in_hand), _entries(queue, started)
 
     def _notice_a_gap(self, now_ms: int) -> None:
@@ -157,115 +169,47 @@ class Sweeper:
     def _older_boots(self) -> str:
         return f"{self._owner.host_id}-"
 
-    def _of_older_boots(self, entries: Iterable[_Entry]) -> Iterator[_Entry]:
+    def _of_older_boots(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         return (
             one for one in entries if one.boot != self._owner.boot and one.boot.startswith(self._older_boots)
         )
 
-    def _of_peers(self, entries: Iterable[_Entry], silence: float) -> Iterator[_Entry]:
+    def _of_peers(self, entries: Iterable[Entry], silence: float) -> Iterator[Entry]:
         if self._clock() - self._watching_since < silence:
             return iter(())
         return (one for one in entries if one.boot != self._owner.boot)
 
-    def _find_unheld(self, queue: str, entries: Iterable[_Entry]) -> dict[_Entry, float]:
+    def _find_unheld(self, queue: str, entries: Iterable[Entry]) -> dict[Entry, float]:
         held = self._in_hand(queue)
         now = self._clock()
         return {
             one: self._unheld.get(one, now)
             for one in entries
-            if one.boot == self._owner.boot and _text(one.token) not in held
+            if one.boot == self._owner.boot and one.claim not in held
         }
 
-    def _forgotten(self, entries: Iterable[_Entry], unheld: dict[_Entry, float]) -> Iterator[_Entry]:
+    def _forgotten(self, entries: Iterable[Entry], unheld: dict[Entry, float]) -> Iterator[Entry]:
         latest = self._clock() - self._timings.grace
         return (one for one in entries if one in unheld and unheld[one] <= latest)
 
-    def _put_back(self, entries: Iterable[_Entry], silence_ms: int, put_back: list[str]) -> Iterator[Lost]:
+    def _put_back(self, entries: Iterable[Entry], silence_ms: int, found: _Found) -> None:
         # Each goes to the front, so the one taken last goes first.
         for one in reversed(list(entries)):
-            answer = self._try_put_back(one, silence_ms, record=b"")
-            if answer == b"done":
-                put_back.append(one.raw_id.decode("utf-8", "backslashreplace"))
-            if answer != b"over":
-                continue
-            lost = self._lost(one, Reason.WORKER_LOST)
-            if self._try_put_back(one, silence_ms, record=self._record(lost)) == b"failed":
-                yield lost
+            with apart(one.queue, found.unreadable):
+                found.add(self._verdicts.put_back(one, silence_ms))
 
-    def _try_put_back(self, one: _Entry, silence_ms: int, *, record: bytes) -> bytes:
-        names = keys.queue_keys(one.queue)
-        now = datetime.now(UTC)
-        self._delays("before put back")
-        answer: bytes = self._scripts.call(
-            "put_back",
-            (
-                *(keys.job(one.raw_id), names.taken(one.boot), names.jobs, names.takers),
-                *(names.failed, keys.results(one.raw_id), keys.pending_records(self._owner.host_id)),
-            ),
-            (
-                *(one.raw_id, one.boot, one.token, silence_ms, self._timings.most_put_backs, record),
-                *(fields.rq_text(now), now.timestamp(), results.FAILED_SECONDS),
-                *results.raised(Reason.WORKER_LOST.value),
-            ),
-        )
-        self._delays("after put back")
-        return answer
-
-    def _stall(self, entries: Iterable[_Entry], silence_ms: int) -> Iterator[Lost]:
+    def _stall(self, entries: Iterable[Entry], silence_ms: int, found: _Found) -> None:
         for one in entries:
-            lost = self._lost(one, Reason.STALLED)
-            if self._try_stall(one, lost, silence_ms) == b"done":
-                yield lost
-
-    def _try_stall(self, one: _Entry, lost: Lost, silence_ms: int) -> bytes:
-        names = keys.queue_keys(one.queue)
-        now = datetime.now(UTC)
-        self._delays("before stall")
-        answer: bytes = self._scripts.call(
-            "stall",
-            (
-                *(keys.job(one.raw_id), names.takers, names.failed, keys.results(one.raw_id)),
-                keys.pending_records(self._owner.host_id),
-                keys.execution(one.raw_id, execution_id(_text(one.token))),
-                *(keys.executions(one.raw_id), names.started, keys.worker_executions(lost.worker_name)),
-            ),
-            (
-                *(one.raw_id, one.boot, one.token, silence_ms, fields.rq_text(now), now.timestamp()),
-                *(
-                    lost.worker_name,
-                    results.FAILED_SECONDS,
-                    *results.raised(Reason.STALLED.value),
-                    self._record(lost),
-                ),
-            ),
-        )
-        self._delays("after stall")
-        return answer
-
-    def _lost(self, one: _Entry, cause: Reason) -> Lost:
-        names = (*fields.NAMES, "host", "started_at", "worker_name")
-        values = cast("list[bytes | None]", self._client.hmget(keys.job(one.raw_id), list(names)))
-        host, started_at, worker_name = (_text(value) for value in values[-3:])
-        return Lost(
-            **fields.read(one.queue, one.raw_id, values[:-3]),
-            cause=cause,
-            host=host or None,
-            token=_text(one.token) or None,
-            started_ms=fields.milliseconds(started_at),
-            worker_name=worker_name,
-        )
+            with apart(one.queue, found.unreadable):
+                found.add(self._verdicts.stall(one, silence_ms))
 
 
-def _entries(queue: str, flat: Sequence[Any]) -> list[_Entry]:
+def _entries(queue: str, flat: Sequence[Any]) -> list[Entry]:
     """Read triples of boot, token and id, one after another."""
     return [
-        _Entry(queue, _text(boot), token, raw_id)
+        Entry(queue, text(boot), token, raw_id)
         for boot, token, raw_id in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
     ]
-
-
-def _text(value: bytes | None) -> str:
-    return (value or b"").decode("utf-8", "backslashreplace")
 
 
 def _milliseconds(seconds: float) -> int:

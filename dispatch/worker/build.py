@@ -128,9 +128,20 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
     host = _host(frame, ledger, reaping, recorder, outage, sight)
     parts = Parts(
         reaping=reaping,
-        beats=Beats(client, owner, host.queues, timings=edges.timings.queue),
+        beats=Beats(
+            client,
+            owner,
+            host.queues,
+            timings=edges.timings.queue,
+            unreadable=host.unreadable.teller("beat"),
+        ),
         sweeper=sweeper,
-        promoter=Promoter(client, timings=edges.timings.queue, delays=edges.delays),
+        promoter=Promoter(
+            client,
+            timings=edges.timings.queue,
+            delays=edges.delays,
+            unreadable=host.unreadable.teller("promote"),
+        ),
         recorder=recorder,
         waking=_waking(host),
         poppers=_poppers(host, url),

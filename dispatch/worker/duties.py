@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from dispatch.leases.boot_sweep import sweep_scopes
+from dispatch.queue.apart import apart
 from dispatch.queue.containers import forget_vanished
-from dispatch.queue.suspects import suspects
+from dispatch.queue.suspects import Suspects, suspects
 from dispatch.worker.host import Host
 from dispatch.worker.orders import Orders
 from hosts import keys, roster
 from hosts.names import found_queues
 from hosts.registry import Registry
 from hosts.rows import Roster
+from pidispatch_site import log
 from runs.inheritance import take_over
 from runs.reaper import Reaped
 
 if TYPE_CHECKING:
-    import redis
+    pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Duties:
     inherited: Callable[[], object]
     _has_tried: bool = False
     _has_swept: bool = False
+    _knows_queues: bool = True
 
     def enter(self) -> None:
         """Show ourselves; OperationalError when another machine bears our name. Raises VALKEY_FAULTS."""
@@ -48,26 +51,36 @@ class Duties:
         sweep_scopes(leases, reaped, self.host.rules.scoped_limits())
         self._has_tried, self._has_swept = True, reaped.enumerated
 
-    def queues_to_sweep(self) -> Sequence[str]:
-        """Name our queues, and those of others whose jobs nobody alive has. Raises VALKEY_FAULTS."""
-        own = self.host.queues
-        others = [name for name in _known(self.host.client) if name not in own]
-        return (*own, *suspects(self.host.client, others, late=self.host.timings.queue.late))
+    def queues_of_others(self) -> Suspects:
+        """Find the queues of others whose jobs nobody alive has. Raises VALKEY_FAULTS."""
+        host = self.host
+        others = [name for name in self._known() if name not in host.queues]
+        return suspects(host.client, others, late=host.timings.queue.late)
+
+    def _known(self) -> tuple[str, ...]:
+        """Read the set of queues; one of another type names none, which is said once."""
+        unreadable: dict[str, str] = {}
+        names: tuple[str, ...] = ()
+        with apart(keys.QUEUES_KNOWN, unreadable):
+            names = found_queues(cast("set[bytes]", self.host.client.smembers(keys.QUEUES_KNOWN)))
+        fault = unreadable.get(keys.QUEUES_KNOWN)
+        if fault and self._knows_queues:
+            log.event("known_queues_unreadable", reason=fault)
+        elif not fault and not self._knows_queues:
+            log.event("known_queues_readable")
+        self._knows_queues = fault is None
+        return names
 
     def look_after_others(self) -> None:
-        """Take over the records that vanished hosts left unwritten, and forget containers that ended there.
+        """Forget containers that ended on vanished hosts, and take over the records that they left unwritten.
 
         Raises redis-py's errors.
         """
         host = self.host
         vanished_ms = round(host.timings.vanished * 1000)
-        while take_over(host.client, host.owner.host_id, vanished_ms=vanished_ms):
-            self.inherited()
         seen = roster.read(host.client)
         if isinstance(seen, Roster):
             vanished = [one.host_id for one in seen.known if seen.now_ms - one.beat_at_ms > vanished_ms]
             forget_vanished(host.client, vanished, now_ms=seen.now_ms)
-
-
-def _known(client: redis.Redis) -> tuple[str, ...]:
-    return found_queues(cast("set[bytes]", client.smembers(keys.QUEUES_KNOWN)))
+        while take_over(host.client, host.owner.host_id, vanished_ms=vanished_ms):
+            self.inherited()

@@ -19,6 +19,7 @@ from dispatch.worker.live import LiveAttempts
 from dispatch.worker.rules import Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
+from dispatch.worker.unreadable import UnreadableQueues
 from pidispatch_site.variables import CapAction
 from runs.abort import Abort
 from runs.container import ContainerSpec
@@ -87,7 +88,8 @@ class Host:
     `defaults` and `spending` are the configuration's, before the overlay; `cap_action` says what becomes of a
     job that a cap holds up. `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting
     for Valkey. `leases` is None where there is no fleet. `record_pushed` and `job_woken` ring for the threads
-    that write records and promote; `valkey_faulted` hears of each fault.
+    that write records and promote; `valkey_faulted` hears of each fault, `unreadable` of keys that are not
+    ours.
     """
 
     owner: Owner
@@ -109,6 +111,7 @@ class Host:
     leases: Leases | None = None
     scopes: ScopeSlots = field(default_factory=ScopeSlots)
     live: LiveAttempts = field(default_factory=LiveAttempts)
+    unreadable: UnreadableQueues = field(default_factory=UnreadableQueues)
     stopping: threading.Event = field(default_factory=threading.Event)
     out_of_patience: threading.Event = field(default_factory=threading.Event)
     timings: WorkerTimings = field(default_factory=WorkerTimings)

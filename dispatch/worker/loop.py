@@ -9,16 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from redis.exceptions import ResponseError
+
 from dispatch.ids import natural_id
 from dispatch.queue.patient import GaveUpError
 from dispatch.queue.popper import Claimed, Dropped, Empty, Paused, Popped, Popper
 from dispatch.worker.attempt import attempt
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
+from hosts.faults import token_of
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
 
 _NO_THREAD_SECONDS = 1.0
+_REFUSED_SECONDS = 1.0
 
 
 class PopLoop:
@@ -30,6 +34,7 @@ class PopLoop:
         self._host = host
         self._popper = popper
         self._work = work
+        self._tell_unreadable = host.unreadable.teller("pop")
 
     def step(self) -> None:
         """Take one job and start it, or wait a moment for one; a fault of Valkey goes through.
@@ -44,10 +49,16 @@ class PopLoop:
         if not host.slots.take(stop=host.stopping.is_set):
             return
         popped = self._use_slot(self._popper.pop)
+        self._tell_unreadable({})
         if isinstance(popped, Empty):
             self._wait()
         else:
             self._look(popped)
+
+    def refused(self, fault: ResponseError) -> None:
+        """Hear that the server refused a step: some key of this queue is not ours. Wait a moment."""
+        self._tell_unreadable({self._popper.queue: token_of(fault)})
+        self._host.stopping.wait(_REFUSED_SECONDS)
 
     def _wait(self) -> None:
         """Wait for a job without a slot; one that comes when none is free goes back to the front."""
@@ -118,6 +129,8 @@ def pop_until_stopped(host: Host, loop: PopLoop) -> None:
             host.valkey_faulted(fault)
             faults += 1
             host.stopping.wait(min(host.timings.valkey_retry_max, 0.05 * 2 ** min(faults, 10)))
+        except ResponseError as fault:
+            loop.refused(fault)
         except Exception as error:  # noqa: BLE001 - a dead pop loop would look alive and take nothing
             log.event("worker_thread_error", thread="pop", error=type(error).__name__)
             host.stopping.wait(1)

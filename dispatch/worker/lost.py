@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from dispatch.instants import instant_or_none
 from dispatch.jobs import JobData, encode
 from dispatch.money.ledger import Ledger
-from dispatch.queue.sweep import Lost
+from dispatch.queue.verdicts import Lost
 from runs.recording import Timing, abandoned, facts_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -74,6 +74,7 @@ class Worker:
         self._host = host
         self._parts = parts
         timings = host.timings
+        self._tell_unswept, self._tell_others_unswept = (host.unreadable.teller("sweep") for _ in range(2))
         self._stop_asked: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._boot_error: BaseException | None = None
         self._booting = threading.Thread(target=self._boot_or_stop, name="boot", daemon=True)
@@ -150,7 +151,7 @@ class Worker:
         self._parts.duties.enter()
         self._parts.duties.free_claims(reaped)
         self._parts.beats.register()
-        self._report(self._parts.sweeper.at_boot(self._host.queues))
+        self._tell_unswept(self._report(self._parts.sweeper.at_boot(self._host.queues)))
 
     def _until_valkey_answers(self, step: Callable[[], None]) -> bool:
         """Do the first step on Valkey; when it is down say so once, wait, and go on when it comes."""
@@ -183,15 +184,20 @@ class Worker:
         return instant_of(valkey_now(self._host.client))
 
     def _sweep(self) -> None:
-        self._report(self._parts.sweeper.tick(self._parts.duties.queues_to_sweep()))
+        """Sweep our queues, then those of others: what stands there keeps nothing of ours waiting."""
+        sweeper = self._parts.sweeper
+        self._tell_unswept(self._report(sweeper.tick(self._host.queues)))
+        others = self._parts.duties.queues_of_others()
+        self._tell_others_unswept({**others.unreadable, **self._report(sweeper.tick(others.queues))})
 
-    def _report(self, swept: Swept) -> None:
+    def _report(self, swept: Swept) -> Mapping[str, str]:
         for rq_id in swept.put_back:
             log.event("job_put_back", jobId=natural_id(rq_id) or rq_id)
         for lost in swept.failed:
             log.event("job_failed", jobId=lost.job_id, attempt=lost.attempt, reason=lost.cause.value)
         if swept.failed:
             self._host.record_pushed()
+        return swept.unreadable
 
     def _reap(self) -> None:
         host = self._host

@@ -7,8 +7,9 @@
 --
 -- Answers {host-id, name, how many were moved} for each host that any were taken from; the name as it stands there.
 --
--- Ids and values are what hosts wrote: what is no id of 16 hex digits, or no such value, is nobody's list. A record
--- is in one of the two lists at any instant; an old host that returns meanwhile finds its list shorter.
+-- Ids and values are what hosts wrote: what is no id of 16 hex digits, or no such value, is nobody's list, and known
+-- hosts of another type are none. A record is in one of the two lists at any instant; an old host that returns
+-- meanwhile finds its list shorter.
 
 local own, silence, prefix = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local most, bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -35,7 +36,7 @@ local function move(from)
 end
 
 local answer = {}
-local hosts = redis.call('HGETALL', KEYS[1])
+local hosts = redis.pcall('HGETALL', KEYS[1])
 for i = 1, #hosts, 2 do
   local id = hosts[i]
   local beat, name = read(hosts[i + 1])

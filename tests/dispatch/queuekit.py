@@ -17,10 +17,11 @@ from dispatch.queue.owner import Owner, execution_id
 from dispatch.queue.popper import Claimed, Popper
 from dispatch.queue.producer import Producer
 from dispatch.queue.promote import Promoter
-from dispatch.queue.sweep import Lost, Sweeper
+from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
 from dispatch.queue.timings import Timings
 from dispatch.queue.transitions import Step, Transitions
+from dispatch.queue.verdicts import Lost
 from runs.outcome import Outcome
 
 QUEUE = "pi-jobs"

@@ -84,7 +84,9 @@ def test_a_queue_is_suspect_when_nobody_alive_has_its_jobs(valkey, host, take, l
     leave(host)
     before = everything(valkey)
 
-    assert suspects(valkey, ["pi-jobs", THEIRS, "pi-jobs@beta"], late=LATE) == ((THEIRS,) if found else ())
+    assert suspects(valkey, ["pi-jobs", THEIRS, "pi-jobs@beta"], late=LATE).queues == (
+        (THEIRS,) if found else ()
+    )
     assert everything(valkey) == before
 
 
@@ -95,11 +97,11 @@ def test_what_is_suspect_is_so_no_longer_when_it_is_swept(valkey, host):
     peer = Host(valkey, name="beta", host_id="bbbb", timings=Timings())
     peer.clock.seconds += 1000
 
-    swept = peer.sweeper.tick(suspects(valkey, [THEIRS], late=LATE))
+    swept = peer.sweeper.tick(suspects(valkey, [THEIRS], late=LATE).queues)
 
     assert (len(swept.put_back), len(swept.failed)) == (1, 1)
     assert hash_of(valkey, "local-2")["status"] == "queued"
-    assert suspects(valkey, [THEIRS], late=LATE) == ()
+    assert suspects(valkey, [THEIRS], late=LATE).queues == ()
 
 
 def test_the_owner_that_nobody_knows_has_its_time_before_its_job_fails(valkey, host):
@@ -109,12 +111,12 @@ def test_the_owner_that_nobody_knows_has_its_time_before_its_job_fails(valkey, h
     peer.clock.seconds += 1000
     found = []
     for silence in (0, 46, 91):
-        queues = suspects(valkey, [THEIRS], late=LATE)
+        queues = suspects(valkey, [THEIRS], late=LATE).queues
         found.append((queues, len(peer.sweeper.tick(queues).failed)))
         age_beat(valkey, host, silence or 44)
 
     assert found == [((THEIRS,), 0), ((), 0), ((THEIRS,), 0)]
-    assert len(peer.sweeper.tick(suspects(valkey, [THEIRS], late=LATE)).failed) == 1
+    assert len(peer.sweeper.tick(suspects(valkey, [THEIRS], late=LATE).queues).failed) == 1
 
 
 def test_a_thousand_queues_are_looked_at_in_one_step_of_some_milliseconds(valkey, host):
@@ -126,12 +128,12 @@ def test_a_thousand_queues_are_looked_at_in_one_step_of_some_milliseconds(valkey
         for queue in queues:
             pipeline.zadd(f"takers:{queue}", {"dead": 1, "alive": now + 60_000})
         pipeline.execute()
-    assert suspects(valkey, [*queues, THEIRS], late=LATE) == (THEIRS,)
+    assert suspects(valkey, [*queues, THEIRS], late=LATE).queues == (THEIRS,)
     took = []
     for _ in range(5):
         began = time.perf_counter()
-        suspects(valkey, [*queues, THEIRS], late=LATE)
+        suspects(valkey, [*queues, THEIRS], late=LATE).queues
         took.append(time.perf_counter() - began)
 
     assert min(took) < 0.1
-    assert suspects(valkey, [], late=LATE) == ()
+    assert suspects(valkey, [], late=LATE).queues == ()

@@ -254,7 +254,7 @@ def test_a_job_claimed_anew_between_look_and_verdict_stays_with_its_new_claim(va
             anew.append(host.claim())
 
     anew = []
-    host.sweeper._delays = claim_anew
+    host.sweeper._verdicts._delays = claim_anew
     pop_and_forget(host)
     host.sweeper.tick([QUEUE])
     clock.seconds += 20

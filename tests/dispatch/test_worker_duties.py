@@ -63,4 +63,4 @@ def test_a_queue_whose_worker_is_silent_with_a_job_in_hand_is_swept_too(valkey, 
     (boot,) = valkey.zrange("takers:pi-jobs@x", 0, -1)
     valkey.zadd("takers:pi-jobs@x", {boot: 1})
 
-    assert duties.queues_to_sweep() == (*duties.host.queues, "pi-jobs@x")
+    assert duties.queues_of_others().queues == ("pi-jobs@x",)

@@ -14,6 +14,7 @@ from dispatch.console.arguments import HIDDEN
 from dispatch.console.queues import named_queues, read_queues
 from dispatch.console.server import switch_server
 from dispatch.console.switched import missing
+from pidispatch_site.errors import OperationalError
 
 _MOST = 1000
 
@@ -45,13 +46,20 @@ class Command(BaseCommand):
             # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
             found = read_queues(server.client)
-            views = lookup.view(server.client, named or found.names, limit=options["limit"])
+            unreadable: dict[str, str] = {}
+            views = lookup.view(
+                server.client, named or found.names, limit=options["limit"], unreadable=unreadable
+            )
         if gap := missing(found):
             self.stderr.write(gap)
+        for queue, token in unreadable.items():
+            self.stderr.write(f"{queue} is left out: a key of it cannot be read ({token}).")
         for queue in named:
             if queue not in found.names:
                 self.stderr.write(f"{queue} was never used here: is the name right?")
         if options["json"]:
-            self.stdout.write(json.dumps(queue_shown.as_data(views)))
+            self.stdout.write(json.dumps(queue_shown.as_data(views, unreadable)))
         else:
             self.stdout.write("\n".join(queue_shown.lines(views)))
+        if named and unreadable:
+            raise OperationalError(f"{', '.join(unreadable)} cannot be read.")

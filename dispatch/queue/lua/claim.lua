@@ -33,7 +33,7 @@ end
 -- The other entry of an id that stands twice: its taker's list holds it, besides the entry judged here.
 local function held_by(other)
   local list = ARGV[1] .. ':taken:' .. boot_of(other)
-  local entries = #redis.call('LPOS', list, id, 'COUNT', 0)
+  local entries = #redis.pcall('LPOS', list, id, 'COUNT', 0)
   return entries > (list == taken and 1 or 0)
 end
 

@@ -17,6 +17,7 @@ if has == 'left' then
 elseif has ~= 'started' and not (has == 'hand' and status == 'failed') then
   return 'lost'
 end
+can_finish(KEYS[4], KEYS[3], KEYS[5])
 redis.call('LREM', KEYS[2], 1, id)
 if ARGV[11] ~= '' then
   redis.call('HDEL', KEYS[11], ARGV[11])

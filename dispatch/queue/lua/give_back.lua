@@ -11,6 +11,8 @@ if has == 'left' then
 elseif has ~= 'hand' then
   return 'lost'
 end
+-- A list of another type fails here, before anything has left its place.
+redis.call('LLEN', KEYS[3])
 redis.call('LREM', KEYS[2], 1, ARGV[1])
 redis.call('HDEL', KEYS[1], 'taker', 'host')
 redis.call('LPUSH', KEYS[3], ARGV[1])

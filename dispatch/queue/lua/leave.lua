@@ -4,10 +4,12 @@
 -- KEYS  the takers of each queue
 -- ARGV  1 boot  2 silence (ms) that condemns what is in hand
 -- Answers now in ms
--- uses: switches
+-- uses: switches kinds
 
 local now = now_ms()
 for i = 1, #KEYS do
-  redis.call('ZADD', KEYS[i], 'XX', now - tonumber(ARGV[2]) - 1, ARGV[1])
+  if is_kind(KEYS[i], 'zset') then
+    redis.call('ZADD', KEYS[i], 'XX', now - tonumber(ARGV[2]) - 1, ARGV[1])
+  end
 end
 return now

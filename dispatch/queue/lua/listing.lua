@@ -31,7 +31,7 @@ local function add(rows, limit, id, place, status)
   return true
 end
 
--- Few: as many as all workers together have slots, and the dead ones had.
+-- Few: as many as all workers together have slots, and the dead ones had. A taken list of another type has none.
 local running, rows_running = 0, {}
 local function run(id, status)
   if add(rows_running, most_running, id, 0, status) then
@@ -43,7 +43,7 @@ for _, member in ipairs(redis.call('ZRANGE', started, 0, -1)) do
 end
 local boots = redis.call('ZRANGE', takers, 0, -1, 'WITHSCORES')
 for i = 1, #boots, 2 do
-  for _, id in ipairs(redis.call('LRANGE', ARGV[1] .. ':taken:' .. boots[i], 0, -1)) do
+  for _, id in ipairs(redis.pcall('LRANGE', ARGV[1] .. ':taken:' .. boots[i], 0, -1)) do
     run(id, 'queued')
   end
 end

@@ -4,7 +4,7 @@
 -- ARGV  1 id  2 queue name  3... fields of the hash to answer (`status` and `taker` first)
 -- Answers {} (no such job) | {now in ms, {boot, its last beat in ms, ...}, place in line from 1 or 0, length of the
 --       line, how many run or are in hand, boot that has the job or '', field values...}
--- uses: switches owner
+-- uses: switches owner kinds
 
 local job, id = KEYS[1], ARGV[1]
 local found = redis.pcall('HMGET', job, unpack(ARGV, 3))
@@ -18,10 +18,13 @@ local busy = redis.call('ZCARD', KEYS[3])
 local has = found[2] and boot_of(found[2]) or ''
 for i = 1, #boots, 2 do
   local taken = ARGV[2] .. ':taken:' .. boots[i]
-  busy = busy + redis.call('LLEN', taken)
-  -- Moved a moment ago and not yet claimed: nobody's token stands in its hash.
-  if has == '' and not place and redis.call('LPOS', taken, id) then
-    has = boots[i]
+  -- A taken list of another type has nothing in hand.
+  if is_kind(taken, 'list') then
+    busy = busy + redis.call('LLEN', taken)
+    -- Moved a moment ago and not yet claimed: nobody's token stands in its hash.
+    if has == '' and not place and redis.call('LPOS', taken, id) then
+      has = boots[i]
+    end
   end
 end
 return { now_ms(), boots, place and place + 1 or 0, redis.call('LLEN', KEYS[2]), busy, has, unpack(found) }

@@ -5,8 +5,9 @@
 -- KEYS  per queue: scheduled set, queue list
 -- ARGV  1 prefix of job hashes  2 most jobs per queue  3 most jobs of the front to look at  4 now (RQ's text)
 --       5... queue names, in the order of KEYS
--- Answers how many were promoted per queue. An id that is no sleeping job leaves the set.
--- uses: switches waiters front
+-- Answers how many were promoted per queue, -1 where its set or list has another type: then nothing has left its place.
+-- An id that is no sleeping job leaves the set.
+-- uses: switches waiters front kinds
 
 local seconds = math.floor(now_ms() / 1000)
 local prefix, most, most_front, now_text = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -31,11 +32,11 @@ local function take_due(scheduled, name)
   return due
 end
 
-local counts = {}
-for i = 1, #KEYS, 2 do
-  local scheduled, queue, name = KEYS[i], KEYS[i + 1], ARGV[5 + (i - 1) / 2]
+local function promote(scheduled, queue, name)
+  if not (is_kind(scheduled, 'zset') and is_kind(queue, 'list')) then
+    return -1
+  end
   local due = take_due(scheduled, name)
-  counts[#counts + 1] = #due
   if #due > 0 then
     local jobs = taken_before(queue, prefix, most_front)
     redis.call('LTRIM', queue, #jobs, -1)
@@ -51,5 +52,11 @@ for i = 1, #KEYS, 2 do
     end)
     push_front(queue, jobs)
   end
+  return #due
+end
+
+local counts = {}
+for i = 1, #KEYS, 2 do
+  counts[#counts + 1] = promote(KEYS[i], KEYS[i + 1], ARGV[5 + (i - 1) / 2])
 end
 return counts

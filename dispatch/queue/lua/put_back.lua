@@ -34,6 +34,7 @@ if times > tonumber(ARGV[5]) then
   if ARGV[6] == '' then
     return 'over'
   end
+  can_finish(KEYS[6], KEYS[5], KEYS[7])
   redis.call('LREM', taken, 1, id)
   finish({
     job = job, id = id, now = now, status = 'failed', ttl = ARGV[9], registry = KEYS[5], results = KEYS[6],
@@ -42,6 +43,8 @@ if times > tonumber(ARGV[5]) then
   })
   return 'failed'
 end
+-- A list of another type fails here, before anything has left its place.
+redis.call('LLEN', KEYS[3])
 redis.call('LREM', taken, 1, id)
 redis.call('HDEL', job, 'taker', 'host')
 redis.call('LPUSH', KEYS[3], id)

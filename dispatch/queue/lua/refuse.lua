@@ -12,6 +12,7 @@ if has == 'left' then
 elseif has ~= 'hand' then
   return 'lost'
 end
+can_finish(KEYS[4], KEYS[3], KEYS[5])
 redis.call('LREM', KEYS[2], 1, ARGV[1])
 finish({
   job = KEYS[1], id = ARGV[1], now = now_ms(), status = 'finished', ttl = ARGV[6], registry = KEYS[3],

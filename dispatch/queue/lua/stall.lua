@@ -19,6 +19,7 @@ local beat = silence >= 0 and redis.call('ZSCORE', KEYS[2], ARGV[2])
 if beat and now - beat <= silence then
   return 'alive'
 end
+can_finish(KEYS[4], KEYS[3], KEYS[5])
 local started = end_execution({
   id = id, token = token, execution = KEYS[6], executions = KEYS[7], wip = KEYS[8], worker_executions = KEYS[9],
 })

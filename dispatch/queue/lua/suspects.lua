@@ -3,8 +3,8 @@
 --
 -- KEYS  per queue: takers, started registry
 -- ARGV  1 prefix of job hashes  2 silence (ms)  3... queue names, in the order of KEYS
--- Answers the places of those queues, from 1
--- uses: switches owner
+-- Answers per queue: 1 if it is one, else 0, or the error of a key that cannot be read
+-- uses: switches owner apart
 
 local silent_since = now_ms() - tonumber(ARGV[2])
 
@@ -31,14 +31,18 @@ local function has_started(takers, started)
   return false
 end
 
-local places = {}
-for i = 1, #KEYS, 2 do
-  local takers, started, place = KEYS[i], KEYS[i + 1], (i + 1) / 2
+local function is_suspect(name, takers, started)
   local silent = redis.call('ZRANGEBYSCORE', takers, '-inf', '(' .. string.format('%d', silent_since))
   -- Where all takers speak they sweep for themselves.
-  local has_cause = #silent > 0 or redis.call('EXISTS', takers) == 0
-  if has_cause and (has_in_hand(ARGV[2 + place], silent) or has_started(takers, started)) then
-    places[#places + 1] = place
+  if #silent == 0 and redis.call('EXISTS', takers) == 1 then
+    return 0
   end
+  return (has_in_hand(name, silent) or has_started(takers, started)) and 1 or 0
 end
-return places
+
+local answers = {}
+for i = 3, #ARGV do
+  local at = 2 * (i - 2) - 1
+  answers[#answers + 1] = apart(is_suspect, ARGV[i], KEYS[at], KEYS[at + 1])
+end
+return answers

@@ -5,8 +5,8 @@
 -- ARGV  1 prefix of job hashes  2 score: only waiters queued after it ('-inf': all)  3 how many
 --       4 'whole': of the last one's score take all; or 'exact'
 -- Answers {score of the last one if there are more, else '', ids that are due now...}. Members that sleep no more
--- leave the set of waiters; they do not count.
--- uses: switches due
+-- leave the set of waiters; they do not count. A queue with a key of another type has nobody to wake.
+-- uses: switches due kinds
 
 local now = now_ms()
 local after, most, whole = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'whole'
@@ -14,7 +14,9 @@ local page = most + 1
 
 local lines = {}
 for i = 1, #KEYS, 2 do
-  lines[#lines + 1] = { waiters = KEYS[i], scheduled = KEYS[i + 1], read = 0, members = {}, at = 1, gone = {} }
+  if is_kind(KEYS[i], 'zset') and is_kind(KEYS[i + 1], 'zset') then
+    lines[#lines + 1] = { waiters = KEYS[i], scheduled = KEYS[i + 1], read = 0, members = {}, at = 1, gone = {} }
+  end
 end
 
 -- The first member of a line that was not looked at, and its score; nil at the end. Nothing leaves the set while it

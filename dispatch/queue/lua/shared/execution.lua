@@ -5,16 +5,17 @@ local function execution_of(token)
 end
 
 -- end_execution(e) takes away what begin wrote about an execution and answers when it began (epoch text, or nil
--- when it has expired). e: id, token, execution, executions, wip, worker_executions.
+-- when it has expired). e: id, token, execution, executions, wip, worker_executions. They show something, no more:
+-- one of another type keeps no job from its end.
 local function end_execution(e)
   local execution = execution_of(e.token)
   local member = e.id .. ':' .. execution
-  local started = redis.call('HGET', e.execution, 'created_at') or nil
+  local started = redis.pcall('HGET', e.execution, 'created_at')
   redis.call('DEL', e.execution)
-  redis.call('ZREM', e.wip, member)
-  redis.call('ZREM', e.executions, execution)
-  redis.call('SREM', e.worker_executions, member)
-  return started
+  redis.pcall('ZREM', e.wip, member)
+  redis.pcall('ZREM', e.executions, execution)
+  redis.pcall('SREM', e.worker_executions, member)
+  return type(started) == 'string' and started or nil
 end
 
 -- count_work(worker, field, started, ended) adds to the figures of RQ's worker hash, if it is still there.

@@ -8,6 +8,13 @@ local function lifetime(job, field, default)
   return math.floor(seconds)
 end
 
+-- can_finish(results, registry, records) fails where one of them has another type, before anything has left its place.
+local function can_finish(results, registry, records)
+  redis.call('XLEN', results)
+  redis.call('ZCARD', registry)
+  redis.call('LLEN', records)
+end
+
 -- finish(f) writes a terminal state as RQ's _handle_success and _handle_failure do: status, result, registry and
 -- lifetimes; and it pushes the record. f: job, id, now (ms), status, ttl (default seconds), registry, results,
 -- worker (name), payload (name and value of the result's field), execution (id or nil), started (epoch text or

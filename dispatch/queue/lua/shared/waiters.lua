@@ -1,13 +1,13 @@
 -- leave_waiters(queue, id, reason, scope) takes a job out of the sets of what waits for that reason; `reason` and
--- `scope` are the fields of its hash (false when unset).
+-- `scope` are the fields of its hash (false when unset). A key of another type has nobody in it.
 local function leave_waiters(queue, id, reason, scope)
   if not reason then
     return
   end
   local key = 'waiters:' .. queue .. ':' .. reason
-  redis.call('ZREM', key, id)
+  redis.pcall('ZREM', key, id)
   if scope then
-    redis.call('ZREM', key .. ':' .. scope, id)
+    redis.pcall('ZREM', key .. ':' .. scope, id)
   end
 end
 
