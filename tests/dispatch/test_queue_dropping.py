@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+import redis
 
 from dispatch.queue.dropping import Drop, drop
 from dispatch.queue.last_host import LastHost, last_host
@@ -149,6 +150,19 @@ def test_a_first_attempt_between_the_look_and_the_step_is_not_forgotten(valkey, 
     drop(Hooked(valkey, "-- drop:", before=lambda: tried(bench)), JOB_ID)
 
     assert [(one["attempt"], one["final"]) for one in records(valkey)] == [(0, False), (1, True)]
+
+
+@pytest.mark.parametrize("key", ["records:pending:aaaa", "rq:finished:pi-jobs", "rq:results:repeat_3ax_3a1"])
+def test_where_nothing_can_be_recorded_it_stays_where_it_was(valkey, bench, key):
+    tried(bench)
+    valkey.delete(key)
+    valkey.set(key, "x")
+    before = everything(valkey)
+
+    with pytest.raises(redis.exceptions.ResponseError):
+        drop(valkey, JOB_ID)
+
+    assert everything(valkey) == before
 
 
 @pytest.mark.parametrize(

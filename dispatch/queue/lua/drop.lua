@@ -23,6 +23,9 @@ elseif found[1] ~= 'queued' and found[1] ~= 'scheduled' then
 elseif found[6] ~= name or (found[7] or '') ~= ARGV[3] or (found[8] or '') ~= ARGV[4] then
   return 'changed'
 end
+if record ~= '' then
+  can_finish(KEYS[4], KEYS[6], KEYS[7])
+end
 if found[1] == 'scheduled' then
   redis.call('ZREM', KEYS[3], id)
 else
