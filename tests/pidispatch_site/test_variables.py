@@ -51,7 +51,9 @@ def test_every_field_of_the_configuration_has_its_variable_and_the_other_way_rou
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in VARIABLES if isinstance(row.value, (int, str)) and row.value], ids=str
+    "row",
+    [row for row in VARIABLES if isinstance(row.value, (int, str)) and row.value],
+    ids=lambda row: row.name,
 )
 def test_a_constant_default_is_what_the_documentation_says_and_passes_its_own_parser(row):
     shown = ("on" if row.value else "off") if isinstance(row.value, bool) else str(row.value)
