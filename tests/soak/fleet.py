@@ -21,6 +21,8 @@ from tests.soak.stage import Clock, stage
 NAMES = ("alpha", "beta", "gamma", "delta")
 #: How many containers of each repository there may be in the whole fleet.
 BOUNDS = {"red": 1, "green": 1, "blue": 1}
+#: A wide window around each step makes rare meetings common.
+WIDE = {"after pop": 0.03, "after reserve": 0.05, "after begin": 0.05, "before end": 0.03}
 _RESTARTS = 2
 
 
@@ -35,7 +37,7 @@ def play(*, short: bool, deletion_seconds: float = 0) -> dict[str, object]:
     What deletions cannot but break is not judged then: how many of a repository run at once, and what the
     mirror holds.
     """
-    jobs, every, freeze = (60, 2.0, 4.0) if short else (500, 3.0, 20.0)
+    jobs, every, freeze = (40, 2.0, 4.0) if short else (500, 3.0, 20.0)
     # Who stands still for as long as a freeze lasts is given up, and hears of it when it goes on.
     silence = {"late": 1.5, "gone": 2.5} if short else {"late": 4, "gone": 8}
     timings = replace(QUICK, reap_every=2, queue=replace(QUICK.queue, **silence))
@@ -43,7 +45,7 @@ def play(*, short: bool, deletion_seconds: float = 0) -> dict[str, object]:
     with stage() as (fleet, server):
         limits = fleet.bound(**BOUNDS)
         workers = [fleet.worker(name, concurrency=3, environment=limits) for name in NAMES]
-        knobs = Knobs(timings=timings, repositories=str(fleet.ground.home))
+        knobs = Knobs(timings=timings, repositories=str(fleet.ground.home), delays=WIDE)
         theirs = put(fleet, NAMES, jobs=jobs, folders=6 if short else 12, make=fleet.folder, delay=0.5)
         for worker in workers:
             worker.start(knobs, ready=False)
