@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from dispatch.queue.popper import Popped
+from dispatch.worker import loop as loops
 from dispatch.worker.loop import PopLoop, pop_until_stopped
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import Bench
@@ -42,6 +43,7 @@ class Popper:
 
     def __init__(self, bench: Bench) -> None:
         self._popper = bench.popper
+        self.queue = bench.popper.queue
         self.pops: list[Exception] = []
         self.before_wait = lambda: None
 
@@ -270,3 +272,23 @@ def test_two_loops_never_hold_more_slots_than_there_are(valkey):
         thread.join(10)
 
     assert sorted(work.had) == [f"local-{number}" for number in range(6)]
+
+
+def test_a_queue_that_cannot_be_read_is_told_once_and_taken_from_when_mended(valkey, events, monkeypatch):
+    monkeypatch.setattr(loops, "_REFUSED_SECONDS", 0.01)
+    bench, work = Bench(valkey), Work()
+    bench.enqueue()
+    work.go_on.set()
+    loop, popper = loop_of(bench, work)
+    popper.pops = [redis.exceptions.ResponseError("WRONGTYPE")] * 3
+    thread = threading.Thread(target=pop_until_stopped, args=(bench.host, loop))
+
+    thread.start()
+    assert work.until(1)
+    bench.host.stopping.set()
+    thread.join(10)
+
+    assert events() == [
+        {"event": "queue_unreadable", "queue": "pi-jobs", "part": "pop", "reason": "wrong-type"},
+        {"event": "queue_readable", "queue": "pi-jobs"},
+    ]
