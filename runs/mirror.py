@@ -33,6 +33,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 _TRIM_AT_ONCE = 200
 # Of lines in one script, and of lines that a reader takes in: a server is not held up, a process not filled.
 _WRITE_BYTES = 1024 * 1024
+_MISSED_BYTES = 4 * 1024 * 1024
 _READ_BYTES = 16 * 1024 * 1024
 _READ_AT_ONCE = 128
 _EPOCH_TEXT = "1970-01-01T00:00:00.000Z"
@@ -65,24 +66,33 @@ class Mirror:
         self._script = client.register_script(_WRITE)
         self._window_ms = window_ms(retention_days)
         self._fails = False
+        self._missed: tuple[Entry, ...] = ()
 
     def write(self, entries: Sequence[Entry]) -> bool:
         """Mirror these records unless newer news of their jobs is there; tell whether that went through.
 
-        Never raises for what Valkey does: a failure is logged once, and once that it is over.
+        Never raises for what Valkey does: a failure is logged once, and once that it is over. What was not
+        taken is kept for `retry`, the newest of it.
         """
+        due = (*self._missed, *entries)
         try:
-            for chunk in _chunks(entries):
+            for chunk in _chunks(due):
                 self._call(chunk)
         except RedisError as fault:
             if not self._fails:
                 event("run_mirror_failed", reason=why(fault))
-            self._fails = True
+            self._fails, self._missed = True, _newest(due)
             return False
+        self._missed = ()
         if self._fails:
             event("run_mirror_restored")
         self._fails = False
         return True
+
+    def retry(self) -> None:
+        """Try again what was not taken."""
+        if self._missed:
+            self.write(())
 
     def _call(self, entries: Sequence[Entry]) -> None:
         keys = [INDEX]
@@ -99,6 +109,16 @@ class Mirror:
 def _end(record: Record) -> str:
     moment = record.ended_at or record.started_at or record.queued_at
     return iso(moment) if moment else _EPOCH_TEXT
+
+
+def _newest(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Keep the last of them, as many as memory is spent on while the mirror fails."""
+    size = 0
+    for place in range(len(entries) - 1, -1, -1):
+        size += len(entries[place].line)
+        if size > _MISSED_BYTES:
+            return tuple(entries[place + 1 :])
+    return tuple(entries)
 
 
 def _chunks(entries: Sequence[Entry]) -> Iterator[list[Entry]]:

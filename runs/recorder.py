@@ -59,8 +59,8 @@ class Recorder:
     them, so that a full disk or one bad entry holds up no other, and nothing is kept in memory. An entry's
     trouble is logged once, when it is met first. `reached` is told each step's name (tests stop there).
 
-    The mirror (None: this host is not one of a fleet) holds no entry back: what it did not take is missing
-    in what other hosts show, no more.
+    The mirror (None: this host is not one of a fleet) holds no entry back: what it did not take is tried
+    again while this process lives, and else missing in what other hosts show, no more.
     """
 
     def __init__(
@@ -116,6 +116,8 @@ class Recorder:
         connection. Raises redis-py's errors; the next call goes on where this one ended.
         """
         with self._lock:
+            if self._mirror is not None:
+                self._mirror.retry()
             return self._retry_held(now) + self._take_new(now)
 
     def _drain_patiently(self) -> None:

@@ -276,6 +276,23 @@ def test_a_failure_is_told_once_and_its_end_once(valkey, events):
     ]
 
 
+def test_what_was_not_taken_is_tried_again_the_newest_of_it(valkey, monkeypatch):
+    written = Mirror(valkey, retention_days=30)
+    entries = [Entry(recent(number), recent(number).to_bytes()) for number in range(3)]
+    monkeypatch.setattr("runs.mirror._MISSED_BYTES", 2 * len(entries[0].line) + 9)
+    valkey.set(INDEX, "x")
+    written.write(entries[:1])
+    written.write(entries[1:])
+
+    valkey.delete(INDEX)
+    written.retry()
+    assert {one.job_id for one in read(valkey)} == {recent(1).job_id, recent(2).job_id}
+    valkey.delete(INDEX)
+    written.retry()
+
+    assert read(valkey) == [], "once is enough"
+
+
 def test_a_server_that_is_full_away_or_refuses_is_named(valkey, events):
     assert not Mirror(away(), retention_days=1).write([Entry(recent(), recent().to_bytes())])
     before = valkey.config_get("maxmemory")["maxmemory"]
