@@ -127,7 +127,9 @@ def remedy(found: Stopped) -> str:
 
 def _deadline(found: Stopped) -> str:
     ends = [ms for one in found.unconfirmed if (ms := one.container.deadline_ms) is not None]
-    return f", and each ends itself at its deadline, the last at {stamp(max(ends))}." if ends else "."
+    if not ends:
+        return "."
+    return f", and each ends itself at its deadline, the last at {stamp(max(ends))} by its host's clock."
 
 
 def as_data(found: Stopped) -> dict[str, Any]:

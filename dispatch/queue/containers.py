@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 from dispatch.ids import rq_id
 from dispatch.queue import keys
 from hosts.faults import token_of
-from pidispatch_site.clients import VALKEY_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,18 +74,12 @@ class ListingHosts:
 
 
 def begun_everywhere(client: redis.Redis, host_ids: Iterable[str]) -> dict[str, list[Begun] | str]:
-    """List the containers of these hosts as `begun` does, in one go; for a list that cannot be read, a token.
-
-    Raises VALKEY_FAULTS: a server that is still loading has not said that a list is empty.
-    """
+    """List the containers of these hosts as `begun` does, in one go; an unreadable list is its fault's token."""
     asked = list(host_ids)
     with client.pipeline(transaction=False) as pipeline:
         for host_id in asked:
             pipeline.hgetall(keys.containers(host_id).encode("utf-8", "surrogateescape"))
         found = pipeline.execute(raise_on_error=False)
-    for fault in found:
-        if isinstance(fault, VALKEY_FAULTS):
-            raise fault
     return {
         host_id: _sorted(one) if isinstance(one, dict) else token_of(one)
         for host_id, one in zip(asked, found, strict=True)

@@ -248,6 +248,14 @@ def test_what_another_host_forgets_of_a_vanished_one_is_never_called_confirmed(g
     assert ground.stop().fates == ()
 
 
+def test_nobody_vanishes_because_the_registry_cannot_be_read(ground):
+    ground.host("alpha", A, silent_ms=HOUR - 200)
+    ground.container(A, "old", deadline=now_ms(ground.client) - LONG_OVER)
+    ground.meanwhile.append(lambda found: ground.client.set(hosts_keys.HOSTS_LIVE, "x"))
+
+    assert list(fates(ground.stop(patience=replace(SOON, whole=0.4)))) == ["old"]
+
+
 @pytest.mark.parametrize(
     ("only", "blind"), [(None, True), ("alpha", True), ("beta", False)], ids=["fleet", "its host", "another"]
 )
@@ -283,7 +291,7 @@ def test_a_server_that_has_not_loaded_yet_has_confirmed_nothing():
         ground.host("alpha", A)
         ground.container(A, "a")
         ground.client.config_set("replica-serve-stale-data", "no")
-        # From then on it answers as one that loads: refusing each question.
+        # From then on it answers as one that loads: it refuses to read.
         ground.meanwhile.append(lambda found: ground.client.replicaof("127.0.0.1", "1"))
 
         found = ground.stop(patience=replace(SOON, whole=0.2))
