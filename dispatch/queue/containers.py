@@ -74,7 +74,7 @@ class ListingHosts:
 
 
 def begun_everywhere(client: redis.Redis, host_ids: Iterable[str]) -> dict[str, list[Begun] | str]:
-    """List the containers of these hosts as `begun` does, in one go; an unreadable list is its fault's token."""
+    """List the containers of these hosts as `begun` does, in one go; one that is unreadable is a token."""
     asked = list(host_ids)
     with client.pipeline(transaction=False) as pipeline:
         for host_id in asked:
