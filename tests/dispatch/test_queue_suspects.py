@@ -132,7 +132,7 @@ def test_a_thousand_queues_are_looked_at_in_one_step_of_some_milliseconds(valkey
     took = []
     for _ in range(5):
         began = time.perf_counter()
-        suspects(valkey, [*queues, THEIRS], late=LATE).queues
+        suspects(valkey, [*queues, THEIRS], late=LATE)
         took.append(time.perf_counter() - began)
 
     assert min(took) < 0.1
