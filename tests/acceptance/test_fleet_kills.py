@@ -13,7 +13,7 @@ from tests.harness.host_load import put, require_at_home
 from tests.harness.judge import bounded_per_repository, mirrored_as_recorded, outcomes
 from tests.harness.knobs import QUICK, Knobs
 from tests.harness.manage import answered
-from tests.harness.worker_process import WorkerProcess, until
+from tests.harness.worker_process import WorkerProcess, start_all, until
 
 #: Silence is judged within two seconds, so that a short freeze is enough to be given up.
 HASTY = replace(QUICK, queue=replace(QUICK.queue, beat_every=0.2, late=1.5, gone=2))
@@ -60,8 +60,7 @@ def test_a_fleet_that_loses_its_registry_mirror_and_leases_all_the_time_refuses_
     theirs = put(fleet, NAMES, jobs=36, folders=6, make=fleet.place, delay=0.3)
 
     with Deletion(fleet.client, every=0.05) as deletion:
-        for worker in workers:
-            worker.start(knobs)
+        start_all(workers, knobs)
         answered({"VALKEY_URL": fleet.url, "PI_STATE_DIR": str(fleet.home)}, "fleet", "--json")
         fleet.until_over(seconds=40)
         assert deletion.deleted > 10

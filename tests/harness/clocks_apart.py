@@ -14,7 +14,7 @@ from tests.harness.fleet import Fleet
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs
 from tests.harness.manage import manage
-from tests.harness.worker_process import until
+from tests.harness.worker_process import start_all, until
 
 #: How many seconds each is ahead.
 OFF: Mapping[str, int] = {"alpha": 300, "beta": -300, "gamma": 0}
@@ -29,7 +29,8 @@ def start(fleet: Fleet, knobs: Knobs) -> None:
             if seconds == 0
             else {**wrong_clock.off_by(seconds), "PI_SECRET_PROFILES": f"deploy:{fleet.home}"}
         )
-        fleet.worker(name, concurrency=2, environment={**limits, **wrong}).start(knobs)
+        fleet.worker(name, concurrency=2, environment={**limits, **wrong})
+    start_all(list(fleet.workers.values()), knobs)
 
 
 def play(fleet: Fleet, *, sleep: float, jobs: int) -> Mapping[str, float]:

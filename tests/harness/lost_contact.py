@@ -12,7 +12,7 @@ from tests.harness.evidence import JobEvidence
 from tests.harness.fleet import Fleet
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs
-from tests.harness.worker_process import WorkerProcess, until
+from tests.harness.worker_process import WorkerProcess, start_all, until
 
 
 def stand_still(fleet: Fleet, knobs: Knobs, *, silence: float, delays: Sequence[float]) -> float:
@@ -64,8 +64,7 @@ def cut_off(fleet: Fleet, knobs: Knobs, *, seconds: float) -> float:
     with BlackHole(fleet.home, fleet.url) as hole:
         alpha = fleet.worker("alpha", environment={"VALKEY_URL": hole.url})
         beta = fleet.worker("beta")
-        for worker in (alpha, beta):
-            worker.start(knobs)
+        start_all((alpha, beta), knobs)
         running = fleet.enqueue(fleet.folder("running", delay=f"{0.8 * seconds}"), queue=alpha.queue)
         outlasting = fleet.enqueue(fleet.folder("outlasting", delay=f"{1.2 * seconds}"), queue=alpha.queue)
         until(lambda: len(fleet.ground.spans()) == 2, seconds=20, what="the jobs run")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,15 @@ def until(holds: Callable[[], Any], *, seconds: float, what: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
         time.sleep(0.02)
+
+
+def start_all(workers: Sequence[WorkerProcess], knobs: Knobs) -> None:
+    """Start them together, and wait until each says that it takes jobs."""
+    said = [worker.said_so_far() for worker in workers]
+    for worker in workers:
+        worker.start(knobs, ready=False)
+    for worker, so_far in zip(workers, said, strict=True):
+        worker.until_said("worker_started", after=so_far)
 
 
 class WorkerProcess:
