@@ -7,6 +7,8 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$p"; break; fi; done)
 NAME ?=
+# Most tests wait for processes of their own: two at once take half the time. PROCESSES=0 is one after the other.
+PROCESSES ?= 2
 
 .PHONY: help demo test check image bench soak venv venv-dev clean
 
@@ -33,7 +35,7 @@ demo: $(VENV)/.ready ## See one job travel from the command line to its record (
 	@"$(PY)" manage.py demo $(if $(filter 1,$(KEEP)),--keep)
 
 test: $(VENV)/.ready-dev ## Run the tests; without an engine or Chromium those that need them are skipped
-	@"$(PY)" -m pytest $(ARGS)
+	@"$(PY)" -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
 
 check: $(VENV)/.ready-dev ## Lint, format, types, migrations
 	@"$(VENV)/bin/ruff" check .

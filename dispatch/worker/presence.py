@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatch.operator_files.live import LiveFile
+from dispatch.operator_files.overlay import Overlay
 from dispatch.worker.default_image import DefaultImage
 from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.live import LiveAttempts
@@ -28,7 +29,6 @@ def facts(
     blind: Callable[[], str],
 ) -> Mapping[str, Fact]:
     """Name the facts of the registry's row; what may change while the worker lives is a callable."""
-    caps = capabilities.tokens(config.secret_profiles, config.wait_profiles)
     return {
         "version": VERSION,
         "pid": os.getpid(),
@@ -38,7 +38,7 @@ def facts(
         "concurrency": lambda: slots.limit,
         # Not the slots in use: a pop that looks for a job holds one for a moment.
         "slotsUsed": lambda: len(live),
-        "caps": capabilities.published(caps),
+        "caps": lambda: _caps(config, files.overlay),
         "tz": zone_name(config.environment),
         "blind": blind,
         "fpPause": _digest_of(files.windows),
@@ -49,6 +49,12 @@ def facts(
         "fpCron": "",
         "cronCount": "",
     }
+
+
+def _caps(config: Config, overlay: LiveFile[Overlay] | None) -> str:
+    of_overlay = overlay.current.secret_profiles if overlay else None
+    secret = config.secret_profiles if of_overlay is None else of_overlay
+    return capabilities.published(capabilities.tokens(secret, config.wait_profiles))
 
 
 def _digest_of(file: LiveFile[Any] | None) -> Callable[[], str]:

@@ -56,11 +56,20 @@ def test_the_overlay_comes_before_the_environment_and_that_before_the_default(ov
     assert list(found) == list(BY_NAME)
 
 
-def test_each_key_but_the_profiles_has_its_variable():
+def test_each_key_has_its_variable():
     rows = in_force(EMPTY, CONFIGURED, {})
 
-    assert {row.name: row.variable for row in rows if row.variable is None} == {"secretProfiles": None}
+    assert [row.name for row in rows if row.variable is None] == []
     assert {row.name: row.variable for row in rows}["softHoldPct"] == "PI_SOFT_HOLD_PCT"
+
+
+def test_profiles_of_the_environment_are_shown_by_their_names():
+    given = {"PI_SECRET_PROFILES": "vault:/canary"}
+    configured = {"secret_profiles": conf.load({"PI_STATE_DIR": "/x", **given}).secret_profiles}
+
+    found = rows_of(EMPTY, given, configured)
+
+    assert found["secretProfiles"] == (("vault",), "environment", "vault")
 
 
 def test_the_table_is_aligned_and_has_no_path_of_a_profile():

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,13 @@ def warnings():
 
 @pytest.fixture
 def here(monkeypatch, tmp_path, warnings):
-    monkeypatch.setattr(stage.tempfile, "tempdir", str(tmp_path))
+    # A short place of its own: a Unix socket's name ends at some hundred characters.
+    with tempfile.TemporaryDirectory(prefix="pd-") as short:
+        monkeypatch.setattr(stage.tempfile, "tempdir", short)
+        yield from set_up_at(tmp_path, warnings)
+
+
+def set_up_at(tmp_path, warnings):
     operators = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(tmp_path),
