@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 class Circumstances:
     """What was read for some queues at `held.now_ms`; `facts` gives what of it holds for one of them.
 
-    `drained`: boot to drain, by the registry. `drains` and `last_beats` (ms): by the worker's name.
+    `drained`: boot to drain, and `blind`: boot to name of a worker that does not see its engine, by the
+    registry. `drains` and `last_beats` (ms): by the worker's name.
     """
 
     held: Switches
     drained: Mapping[str, Drain]
+    blind: Mapping[str, str]
     drains: Mapping[str, PauseFlag]
     last_beats: Mapping[str, int]
 
@@ -42,6 +44,7 @@ class Circumstances:
             own=self.held.queues[queue],
             beats=beats,
             drained=drained,
+            blind={boot: self.blind[boot] for boot in beats if boot in self.blind},
             last_beat_ms=self.last_beats.get(host or ""),
         )
 
@@ -63,6 +66,7 @@ def read(client: redis.Redis, queues: Sequence[str]) -> Circumstances:
     return Circumstances(
         held=held,
         drained={boot: Drain(name, drains.get(name)) for boot, name in draining.items()},
+        blind={row.boot: row.name for row in fleet.hosts if row.boot and "engine" in row.blind.split(",")},
         drains=drains,
         last_beats=last_beats,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dispatch.console.instants import span
@@ -14,6 +14,7 @@ FLEET_PAUSED = "fleet-paused"
 QUEUE_PAUSED = "queue-paused"
 NO_WORKER = "no-worker"
 DRAINED = "drained"
+ENGINE_SILENT = "engine-silent"
 
 TIMINGS = Timings()
 
@@ -31,7 +32,8 @@ class QueueFacts:
     """What holds for every job of a queue at `now_ms`: the pauses, and boot to last beat (ms) of its workers.
 
     A pause of the `fleet` comes before the queue's `own`. `drained`: boot to drain, of those workers that
-    take nothing for now. `last_beat_ms` is of the one host whose queue it is, when anybody knows.
+    take nothing for now; `blind`: boot to name of those whose container engine does not answer, which take
+    nothing either. `last_beat_ms` is of the one host whose queue it is, when anybody knows.
     """
 
     queue: str
@@ -40,6 +42,7 @@ class QueueFacts:
     own: PauseFlag | None = None
     beats: Mapping[str, int] = field(default_factory=dict)
     drained: Mapping[str, Drain] = field(default_factory=dict)
+    blind: Mapping[str, str] = field(default_factory=dict)
     last_beat_ms: int | None = None
 
     def silence_ms(self, boot: str | None) -> int | None:
@@ -59,6 +62,14 @@ class QueueFacts:
             return ()
         drains = [self.drained[boot] for boot in self._living]
         return tuple({one.host: one for one in drains}.values())
+
+    @property
+    def all_blind(self) -> tuple[str, ...]:
+        """The workers whose engine does not answer, when no other one that lives takes jobs."""
+        takes = [boot for boot in self._living if boot not in self.drained and boot not in self.blind]
+        return (
+            () if takes else tuple(sorted({self.blind[boot] for boot in self._living if boot in self.blind}))
+        )
 
     @property
     def _living(self) -> tuple[str, ...]:
@@ -90,7 +101,20 @@ def obstacle(facts: QueueFacts) -> Obstacle | None:
         )
     if not facts.has_worker:
         return _nobody(facts)
-    return _drained(facts) if facts.all_drained else None
+    if facts.all_drained:
+        return _drained(facts)
+    return _blind(facts.all_blind) if facts.all_blind else None
+
+
+def _blind(hosts: Sequence[str]) -> Obstacle:
+    whose = f"the worker {hosts[0]} takes no job: its container engine does"
+    if len(hosts) > 1:
+        whose = f"the workers {', '.join(hosts)} take no job: their container engines do"
+    return Obstacle(
+        reason=ENGINE_SILENT,
+        brief=f"{whose} not answer",
+        remedy="look after the engine there; jobs are taken as soon as it answers",
+    )
 
 
 def _nobody(facts: QueueFacts) -> Obstacle:

@@ -123,7 +123,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
     ledger, recorder = Ledger(client), _recorder(frame)
     sweeper = _sweeper(frame, ledger)
     outage = Outage(sweeper.interrupted)
-    sight = Sight(outage, look_again=lambda: frame.bells.reap())
+    sight = Sight(outage, look_again=lambda: frame.bells.reap(), changed=lambda: frame.bells.publish())
     reaping = _reaping(frame, sight)
     host = _host(frame, ledger, reaping, recorder, outage, sight)
     parts = Parts(

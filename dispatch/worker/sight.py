@@ -14,12 +14,20 @@ ENGINE, VALKEY = "engine", "valkey"
 class Sight:
     """Hears whether the engine answers, from any thread, and says so once when that changes.
 
-    `look_again` is rung when somebody met a silent engine: whoever asks it tells us what it says.
+    `look_again` is rung when somebody met a silent engine: whoever asks it tells us what it says. `changed` is
+    rung when the fleet should hear of a change at once.
     """
 
-    def __init__(self, outage: Outage, *, look_again: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        outage: Outage,
+        *,
+        look_again: Callable[[], object],
+        changed: Callable[[], object] = lambda: None,
+    ) -> None:
         self._outage = outage
         self._look_again = look_again
+        self._changed = changed
         self._lock = threading.Lock()
         self._sees_engine = True
 
@@ -36,6 +44,8 @@ class Sight:
             log.event("host_blind", what=ENGINE)
         elif answered and not did:
             log.event("host_sees_again", what=ENGINE)
+        if did != answered:
+            self._changed()
 
     def engine_was_silent(self) -> None:
         """Hear that a job met a silent engine: it is asked again at once, before the next job meets it."""

@@ -61,6 +61,7 @@ class Bells:
     def __init__(self) -> None:
         self.promote: Callable[[], None] = _silence
         self.reap: Callable[[], None] = _silence
+        self.publish: Callable[[], None] = _silence
 
 
 def _silence() -> None:
@@ -89,6 +90,7 @@ class Worker:
         daemon = partial(Daemon, outage=parts.outage)
         promoting = daemon("promote", self._promote, every=timings.promote_every)
         reaping = daemon("reap", self._reap, every=self._reap_pause)
+        publishing = daemon("host", parts.duties.registry.publish, every=timings.host_beat_every)
         self._daemons = (
             daemon("beat", self._beat, every=timings.queue.beat_every),
             promoting,
@@ -97,11 +99,11 @@ class Worker:
             daemon("rouse", self._rouse, every=timings.look_every),
             daemon("sweep", self._sweep, every=timings.sweep_every),
             reaping,
-            daemon("host", parts.duties.registry.publish, every=timings.host_beat_every),
+            publishing,
             daemon("orders", parts.duties.orders.look, every=timings.orders_every),
             daemon("upkeep", parts.duties.look_after_others, every=timings.upkeep_every),
         )
-        bells.promote, bells.reap = promoting.wake, reaping.wake
+        bells.promote, bells.reap, bells.publish = promoting.wake, reaping.wake, publishing.wake
 
     def run(self) -> None:
         """Boot, serve until `stop` is called, shut down. What broke the boot is raised after the shutdown."""

@@ -21,13 +21,14 @@ PAUSED = PauseFlag(by="bob", reason="", since_ms=1, until_ms=NOW + 5)
 UNTIL = PauseFlag(by="", reason="", since_ms=1, until_ms=NOW + 60_000)
 
 
-def facts(queue=QUEUE, *, beats=("a",), drained=(), fleet=None, last_beat_ms=None, dead=()):
+def facts(queue=QUEUE, *, beats=("a",), drained=(), blind=(), fleet=None, last_beat_ms=None, dead=()):
     return QueueFacts(
         queue=queue,
         now_ms=NOW,
         fleet=fleet,
         beats={**dict.fromkeys(beats, NOW), **dict.fromkeys(dead, NOW - 600_000)},
         drained=dict(drained),
+        blind=dict(blind),
         last_beat_ms=last_beat_ms,
     )
 
@@ -40,6 +41,23 @@ ALPHA, BETA = ("a", Drain("alpha", BY_ANN)), ("b", Drain("beta", UNTIL))
     [
         (facts(), None, None),
         (facts(beats=("a", "b"), drained=(ALPHA,)), None, None),
+        (facts(beats=("a", "b"), blind=(("a", "alpha"),)), None, None),
+        (
+            facts(beats=("a", "b"), blind=(("a", "alpha"),), drained=(BETA,), dead=("old",)),
+            "engine-silent",
+            (
+                "The worker alpha takes no job: its container engine does not answer; look after the engine"
+                " there; jobs are taken as soon as it answers."
+            ),
+        ),
+        (
+            facts(beats=("a", "b"), blind=(("a", "alpha"), ("b", "beta"))),
+            "engine-silent",
+            (
+                "The workers alpha, beta take no job: their container engines do not answer; look after the"
+                " engine there; jobs are taken as soon as it answers."
+            ),
+        ),
         (
             facts(drained=(ALPHA,)),
             "drained",

@@ -35,10 +35,13 @@ def sight(outage):
     return Sight(outage, look_again=lambda: None)
 
 
-def test_a_silent_engine_is_told_once_and_once_when_it_is_back(sight, events):
+def test_a_silent_engine_is_told_once_and_once_when_it_is_back(outage, events):
+    changes: list[str] = []
+    sight = Sight(outage, look_again=lambda: None, changed=lambda: changes.append(sight.blind()))
     for answered in (True, False, False, True, True):
         sight.engine_answered(answered)
 
+    assert changes == ["engine", ""]
     assert [(one["event"], one["what"]) for one in events()] == [
         ("host_blind", "engine"),
         ("host_sees_again", "engine"),
