@@ -67,9 +67,8 @@ class QueueFacts:
     def all_blind(self) -> tuple[str, ...]:
         """The workers whose engine does not answer, when no other one that lives takes jobs."""
         takes = [boot for boot in self._living if boot not in self.drained and boot not in self.blind]
-        return (
-            () if takes else tuple(sorted({self.blind[boot] for boot in self._living if boot in self.blind}))
-        )
+        blind = {self.blind[boot] for boot in self._living if boot in self.blind}
+        return () if takes else tuple(sorted(blind))
 
     @property
     def _living(self) -> tuple[str, ...]:

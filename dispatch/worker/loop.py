@@ -66,7 +66,7 @@ class PopLoop:
         popped = self._popper.wait(host.timings.pop_block)
         if not isinstance(popped, Claimed):
             self._look(popped)
-        elif host.stopping.is_set() or not host.slots.try_take():
+        elif host.stopping.is_set() or not host.sees_engine() or not host.slots.try_take():
             self._give_back(popped)
         else:
             self._use_slot(lambda: popped)

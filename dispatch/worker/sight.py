@@ -14,8 +14,8 @@ ENGINE, VALKEY = "engine", "valkey"
 class Sight:
     """Hears whether the engine answers, from any thread, and says so once when that changes.
 
-    `look_again` is rung when somebody met a silent engine: whoever asks it tells us what it says. `changed` is
-    rung when the fleet should hear of a change at once.
+    `look_again` is rung when somebody met a silent engine: whoever asks it tells us what it says. `changed`
+    is rung when the fleet should hear of a change at once.
     """
 
     def __init__(

@@ -33,6 +33,7 @@ from runs.abort import AbortReason
 from runs.reaper import Reaped
 from runs.recorder import Recorder
 
+_HEAR_SIGNALS_SECONDS = 0.5
 # An engine that does not answer is asked again so soon: no job is taken meanwhile.
 _BLIND_SECONDS = 5.0
 
@@ -110,7 +111,10 @@ class Worker:
         threading.Thread(target=self._await_stop, name="stop", daemon=True).start()
         # In a thread: an engine that is silent during the boot must not hold up a stop.
         self._booting.start()
-        self._host.stopping.wait()
+        # With a limit: the system may hand a signal to another thread (it does to a process that was frozen),
+        # and Python runs its handler when this thread wakes.
+        while not self._host.stopping.wait(_HEAR_SIGNALS_SECONDS):
+            pass
         self._shut_down()
         if self._boot_error is not None:
             raise self._boot_error

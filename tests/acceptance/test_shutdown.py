@@ -42,6 +42,20 @@ def test_sigterm_stops_the_running_jobs_for_good(contained, orders):
     assert outcomes(contained.require_sound()) == {"completed": 1, "policy/worker-abort": 3}
 
 
+def test_a_worker_that_is_asked_to_stop_while_it_is_frozen_stops_when_it_goes_on(fleet):
+    """A service manager sends SIGTERM and SIGCONT; the system may then hand the signal to any thread."""
+    workers = [fleet.worker(name) for name in ("alpha", "beta", "gamma")]
+    for worker in workers:
+        worker.start(Knobs(without_containers=True), ready=False)
+    for worker in workers:
+        worker.until_said("worker_started")
+        worker.freeze()
+        worker.ask_to_stop()
+        worker.thaw()
+
+    assert [worker.wait(seconds=10) for worker in workers] == [0, 0, 0]
+
+
 def test_a_job_that_has_not_begun_goes_back_to_the_front_at_a_shutdown(fleet):
     gate = fleet.home / "gate"
     worker = fleet.worker(concurrency=1)
