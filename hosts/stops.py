@@ -87,7 +87,8 @@ def ask(
     asked = sorted({*hosts} if only is None else {only})
     by, reason = by[: switches.LONGEST_TEXT], reason[: switches.LONGEST_TEXT]
     at = client.register_script(_STOP)(
-        keys=[switch, *(keys.stop_request(host) for host in asked)], args=[by, reason, request_id]
+        keys=[switch, *(keys.stop_request(host) for host in asked)],
+        args=[by, reason, request_id, "pause" if only is None else "drain"],
     )
     return StopRequest(request_id, int(at))
 

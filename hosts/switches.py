@@ -26,6 +26,7 @@ HOLDS = (_LUA / "holds.lua").read_text()
 # The beginning of scripts that turn a switch on: `set_switch`, with `HOLDS` before it.
 SETS = HOLDS + (_LUA / "set_switch.lua").read_text()
 _PAUSE = SETS + (_LUA / "pause.lua").read_text()
+_UNDRAIN = (_LUA / "undrain.lua").read_text()
 _RESUME_ALL, _READ = (HOLDS + (_LUA / f"{name}.lua").read_text() for name in ("resume_all", "read"))
 
 # What an operator writes about a pause is shown in lists and kept without a time limit.
@@ -71,6 +72,14 @@ class Switches:
         return 0 < len(self.paused_queues) < len(self.queues)
 
 
+@dataclass(frozen=True, slots=True)
+class Undrained:
+    """What ending a drain found: whether there was one, and whether the fleet's request to stop stands."""
+
+    was_drained: bool
+    is_asked_to_stop: bool
+
+
 def pause(
     client: redis.Redis,
     scopes: Sequence[str],
@@ -101,12 +110,10 @@ def drain(
     return _turn_on(client, {keys.drain(host): ""}, by=by, reason=reason, lasting=lasting)
 
 
-def undrain(client: redis.Redis, host: str) -> bool:
-    """End the drain of this worker, and a request to it to stop; tell whether there was a drain. One step."""
-    with client.pipeline(transaction=True) as pipeline:
-        pipeline.delete(keys.drain(host))
-        pipeline.delete(keys.stop_request(host))
-        return bool(pipeline.execute()[0])
+def undrain(client: redis.Redis, host: str) -> Undrained:
+    """End the drain of this worker and the request to stop that came with it; never the fleet's. One step."""
+    drained, asked = client.register_script(_UNDRAIN)(keys=[keys.drain(host), keys.stop_request(host)])
+    return Undrained(bool(drained), bool(asked))
 
 
 def drains(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, PauseFlag]:

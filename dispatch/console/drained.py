@@ -6,7 +6,7 @@ from dispatch.console.counts import number_of
 from dispatch.console.instants import span, stamp
 from hosts import names
 from hosts.rows import HostRow, Presence, Roster, Unreachable
-from hosts.switches import PauseFlag, Switches
+from hosts.switches import PauseFlag, Switches, Undrained
 
 
 def drained(host: str, flag: PauseFlag, roster: Roster | Unreachable, *, shown: str) -> list[str]:
@@ -37,12 +37,20 @@ def _absent(host: str, roster: Roster | Unreachable) -> str:
     return f"{host} is not there, its last beat was {silent} ago; when it comes back it takes no job."
 
 
-def undrained(host: str, held: Switches, *, was_drained: bool, shown: str) -> list[str]:
+def undrained(host: str, held: Switches, ended: Undrained, *, shown: str) -> list[str]:
     """Say what ended, and what still keeps the host from taking jobs."""
-    said = f"{host} takes jobs again on {shown}." if was_drained else f"{host} was not drained on {shown}."
-    if held.fleet is None:
-        return [said]
-    return [said, "The whole fleet is paused all the same; `manage.py resume` ends that."]
+    said = (
+        f"{host} takes jobs again on {shown}." if ended.was_drained else f"{host} was not drained on {shown}."
+    )
+    notes = []
+    if held.fleet is not None:
+        notes.append("The whole fleet is paused all the same; `manage.py resume` ends that.")
+    if ended.is_asked_to_stop:
+        notes.append(
+            f"The fleet's request to stop stands for {host}: it stops what it had begun before that."
+            " `manage.py resume` takes it back, with every pause."
+        )
+    return [said, *notes]
 
 
 def _row(host: str, roster: Roster | Unreachable) -> HostRow | None:

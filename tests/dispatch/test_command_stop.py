@@ -196,10 +196,16 @@ def test_without_a_name_this_host_is_meant_by_its_own_name_or_the_machines(manag
 
 
 def test_a_drain_ended_under_a_pause_of_the_fleet_says_what_still_holds(manage, valkey):
+    know(valkey, HOST_ID, "there")
     manage("stop", "--timeout", "0")
     manage("drain", "there")
 
-    assert "The whole fleet is paused all the same" in manage("undrain", "there")[2]
+    said = manage("undrain", "there")[2]
+    assert "The whole fleet is paused all the same" in said
+    assert "The fleet's request to stop stands for there" in said
+
+    manage("resume")
+    assert manage("undrain", "there")[2] == ""
 
 
 def test_jobs_are_cancelled_by_name_and_each_is_said_on_its_own(manage, valkey):

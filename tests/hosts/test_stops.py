@@ -34,6 +34,7 @@ def test_the_fleet_is_paused_for_good_and_every_host_asked_in_the_same_instant(v
             b"at": str(asked.at_ms).encode(),
             b"by": b"ann",
             b"reason": b"fire",
+            b"with": b"pause",
         }
         assert valkey.ttl(keys.stop_request(host)) == -1
         assert read(valkey, host=host).stop == asked
@@ -47,7 +48,7 @@ def test_one_host_is_drained_and_asked_and_no_other_is(valkey):
     assert (held.fleet, held.drain.since_ms, held.drain.until_ms) == (None, asked.at_ms, None)
     assert read(valkey, host="beta").stop == asked
     assert read(valkey, host="alpha").stop is None
-    assert switches.undrain(valkey, "beta") is True
+    assert switches.undrain(valkey, "beta") == switches.Undrained(True, False)
     assert read(valkey, host="beta") == Asked()
 
 

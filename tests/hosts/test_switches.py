@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import redis
 
-from hosts import keys, switches
+from hosts import keys, stops, switches
 
 A, B = "pi-jobs", "pi-jobs@mac"
 MINUTE = timedelta(minutes=1)
@@ -186,18 +186,32 @@ def test_a_drain_says_who_and_why_and_ends_by_undrain_or_by_itself(valkey, lasti
     if lasting:
         move_end(valkey, "drain:mac", server_ms(valkey) - 1)
         assert switches.drains(valkey, ("mac", "pc")) == {}
-    assert switches.undrain(valkey, "mac") is True
-    assert switches.undrain(valkey, "mac") is False
+    assert [switches.undrain(valkey, "mac").was_drained for _ in range(2)] == [True, False]
     assert switches.drains(valkey, ()) == {}
 
 
-def test_the_end_of_a_drain_takes_back_the_hosts_request_to_stop_and_no_others(valkey):
-    for host in ("mac", "pc"):
-        valkey.hset(f"stop:req:{host}", "id", "x")
+@pytest.mark.parametrize(
+    ("asked", "stands"),
+    [
+        pytest.param(["mac"], False, id="the host's"),
+        pytest.param([None], True, id="the fleet's"),
+        pytest.param(["mac", None], True, id="the fleet's after it"),
+        pytest.param([None, "mac"], True, id="the fleet's before it"),
+        pytest.param(["older"], True, id="one that does not say"),
+    ],
+)
+def test_the_end_of_a_drain_takes_back_the_request_that_came_with_it_and_never_the_fleets(
+    valkey, asked, stands
+):
+    valkey.hset("stop:req:pc", mapping={"id": "x", "with": "drain"})
+    for only in asked:
+        if only == "older":
+            valkey.hset("stop:req:mac", "id", "x")
+        else:
+            stops.ask(valkey, ("mac",), by="ann", reason="fire", request_id="r", only=only)
 
-    switches.undrain(valkey, "mac")
-
-    assert valkey.keys("stop:*") == [b"stop:req:pc"]
+    assert switches.undrain(valkey, "mac").is_asked_to_stop is stands
+    assert sorted(valkey.keys("stop:*")) == [b"stop:req:mac"] * stands + [b"stop:req:pc"]
 
 
 def test_long_texts_are_cut(valkey):

@@ -16,7 +16,7 @@ from hosts import switches
 
 
 class Command(BaseCommand):
-    help = "End the drain of a host, and a request to it to stop. Needs VALKEY_URL only."
+    help = "End the drain of a host, and the request to stop that came with it. Needs VALKEY_URL only."
     requires_system_checks = ()
     suppressed_base_arguments = HIDDEN
 
@@ -27,9 +27,9 @@ class Command(BaseCommand):
         environment = settings.PIDISPATCH_ENVIRONMENT
         host = this_host(environment) if options["host"] is None else named_host(options["host"])
         with switch_server(environment) as server, confirming(server, "undrained", (host,), told_by="fleet"):
-            was_drained = switches.undrain(server.client, host)
+            ended = switches.undrain(server.client, host)
             held = switches.read(server.client, ())
-            said, *notes = undrained(host, held, was_drained=was_drained, shown=server.shown)
+            said, *notes = undrained(host, held, ended, shown=server.shown)
         self.stdout.write(said)
         for note in notes:
             self.stderr.write(note)
