@@ -20,6 +20,7 @@ from hosts import content, keys, switches
 from hosts.facts import Fact, Facts
 from hosts.faults import token_of
 from hosts.names import host_queue
+from hosts.rivals import Rivals
 from hosts.rows import GONE_MS
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
@@ -39,6 +40,8 @@ class _Beat(NamedTuple):
     started_at_ms: int
     other_host_id: bytes
     other_age_ms: int
+    at_ms: int
+    other_boot: bytes
 
 
 def _wall_clock_ms() -> int:
@@ -78,10 +81,26 @@ class Registry:
         self._wall_clock_ms = wall_clock_ms
         self._up_since = time.monotonic()
         self._started_at_ms: int | None = None
+        self._beat_at_ms: int | None = None
+        # Three beats: a copy beats as often as we do.
+        self._rivals = Rivals(lasting_ms=ttl_ms // 2)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._is_reachable = True
-        self._is_taken = False
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether another machine has our name, or a copy of our state directory, as our beats met it.
+
+        Whoever takes jobs then takes those of somebody else. It ends when that machine beats no more: at once
+        where it leaves, else when its row has expired, or half that time after the last beat of a copy.
+        """
+        return self._rivals.is_contested
+
+    @property
+    def shares_host_id(self) -> bool:
+        """Whether it is a copy: what Valkey has by our host-id is then not ours alone."""
+        return bool(self._rivals.boot)
 
     def register(self) -> None:
         """Beat for the first time, and make the queues known.
@@ -117,7 +136,7 @@ class Registry:
             if beat is None:
                 return
             self._note_reach(None)
-            self._note_other(beat.other_host_id)
+            self._rivals.met(host_id=beat.other_host_id, boot=beat.other_boot, now_ms=beat.at_ms)
             if self._closed.is_set():
                 # So slow that `close` did not wait for it.
                 self._leave()
@@ -145,6 +164,7 @@ class Registry:
             str(self._started_at_ms or ""),
             *(up_ms, _KNOWN_MS, _KNOWN_LOOKED_AT),
             *(keys.pending_records(""), keys.containers("")),
+            *(str(self._beat_at_ms or ""), self._rivals.boot),
             len(self._queues),
             *self._queues,
             *(part.encode("utf-8", "replace") for pair in row.items() for part in pair),
@@ -152,7 +172,7 @@ class Registry:
         # EVAL and not its hash: one command, so that the client's timeout bounds the whole beat.
         answer: Any = self._client.eval(_BEAT, len(self._keys), *self._keys, *args)
         beat = _Beat(*answer)
-        self._started_at_ms = beat.started_at_ms
+        self._started_at_ms, self._beat_at_ms = beat.started_at_ms, beat.at_ms
         return beat
 
     def _leave(self) -> None:
@@ -167,11 +187,6 @@ class Registry:
             log.event("host_registry_unreachable", reason=fault)
         elif not was_reachable and fault is None:
             log.event("host_registry_restored")
-
-    def _note_other(self, host_id: bytes) -> None:
-        was_taken, self._is_taken = self._is_taken, bool(host_id)
-        if self._is_taken and not was_taken:
-            log.event("host_name_taken", otherHostId=host_id.decode())
 
     def _name_is_taken(self, beat: _Beat) -> str:
         return (

@@ -53,7 +53,10 @@ def read_row(
 
 
 def read_known(member: bytes, entry: bytes) -> KnownHost | UnreadableRow:
-    """Read an entry of the list of known hosts: a host-id with JSON of its name and last beat (ms)."""
+    """Read an entry of the list of known hosts: a host-id with JSON of its name and last beat (ms).
+
+    Entries of older versions have no boots.
+    """
     try:
         host_id = _matched(_HOST_ID)(member.decode())
         said = json.loads(entry.decode())
@@ -64,7 +67,9 @@ def read_known(member: bytes, entry: bytes) -> KnownHost | UnreadableRow:
         return unreadable(member, "is known by what is no worker name")
     if type(beat_at_ms) is not int or not 0 <= beat_at_ms < 10**_INSTANT_DIGITS:
         return unreadable(member, "is known with what is no instant")
-    return KnownHost(host_id=host_id, name=name, beat_at_ms=beat_at_ms)
+    other = said.get("otherBoot", "")
+    is_boot = isinstance(other, str) and _BOOT.fullmatch(other)
+    return KnownHost(host_id=host_id, name=name, beat_at_ms=beat_at_ms, other_boot=other if is_boot else "")
 
 
 def unreadable(what: bytes, why: str) -> UnreadableRow:

@@ -85,11 +85,15 @@ class UnreadableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHost:
-    """A host that has beaten once, by the list that outlives the rows."""
+    """A host that has beaten once, by the list that outlives the rows.
+
+    `other_boot` is another boot that lives under its host-id, as its last beat had it; blank: none.
+    """
 
     host_id: str
     name: str
     beat_at_ms: int
+    other_boot: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

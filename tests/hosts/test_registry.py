@@ -10,6 +10,7 @@ import redis
 
 from hosts import registry, roster
 from hosts.registry import Registry
+from hosts.rivals import Rivals
 from hosts.rows import Presence
 from pidispatch_site.clients import VALKEY_FAULTS, state_client
 from pidispatch_site.errors import OperationalError
@@ -25,9 +26,9 @@ def server_ms(client):
     return seconds * 1000 + micro // 1000
 
 
-def host(client, host_id=ID, boot=None, queues=QUEUES, facts=None, **rest):
+def host(client, host_id=ID, boot=None, queues=QUEUES, facts=None, name="mac", **rest):
     boot = boot or f"{host_id}-00000001"
-    return Registry(client, name="mac", host_id=host_id, boot=boot, queues=queues, facts=facts or {}, **rest)
+    return Registry(client, name=name, host_id=host_id, boot=boot, queues=queues, facts=facts or {}, **rest)
 
 
 def row_of(client, name="mac"):
@@ -71,7 +72,7 @@ def test_a_beat_says_what_the_host_is(valkey, step):
     assert 89_000 < valkey.pttl("host:h:mac") <= 90_000
     assert valkey.smembers("host:live") == {b"mac"}
     assert {one.decode() for one in valkey.smembers("queues:known")} == set(QUEUES)
-    assert json.loads(valkey.hget("known:hosts", ID)) == {"name": "mac", "beat": beat}
+    assert json.loads(valkey.hget("known:hosts", ID)) == {"name": "mac", "beat": beat, "boot": BOOT}
     assert valkey.ttl("known:hosts") == -1
     read = read_one(valkey)
     assert (read.presence, read.routes, read.caps) == (Presence.ALIVE, True, {"s:prod"})
@@ -196,6 +197,80 @@ def test_a_host_whose_name_another_has_taken_leaves_its_row_alone_and_says_so_on
 
     theirs.close()
     assert not valkey.exists("host:h:mac", "host:live")
+
+
+def test_who_lost_its_name_is_contested_until_it_has_it_again(valkey, events):
+    ours, theirs = host(valkey), host(valkey, OTHER)
+    ours.register()
+    valkey.delete("host:h:mac")
+    theirs.register()
+
+    told = []
+    for beat in (ours.publish, theirs.publish, ours.publish, theirs.close, ours.publish, ours.publish):
+        beat()
+        told.append((ours.is_contested, theirs.is_contested))
+
+    assert told == [(True, False)] * 4 + [(False, False)] * 2
+    assert events() == [{"event": "host_name_taken", "otherHostId": OTHER}, {"event": "host_name_restored"}]
+    assert not ours.shares_host_id
+
+
+@pytest.mark.parametrize("name", ["mac", "other"])
+def test_the_copy_of_a_state_directory_is_noticed_by_both(valkey, events, name):
+    copy = f"{ID}-0000c0c0"
+    ours, theirs = host(valkey), host(valkey, boot=copy, name=name)
+    ours.register()
+    theirs.register()
+    assert not theirs.is_contested
+    ours.publish()
+    theirs.publish()
+    ours.publish()
+    # Twice in a row: that no beat of the copy came between does not end it.
+    ours.publish()
+
+    assert (ours.is_contested, theirs.is_contested, ours.shares_host_id) == (True, True, True)
+    assert roster.read(valkey).known[0].other_boot == copy
+    assert events() == [
+        {"event": "host_id_taken", "otherBoot": copy},
+        {"event": "host_id_taken", "otherBoot": BOOT},
+    ]
+
+
+def test_a_copy_counts_for_a_while_after_its_last_beat(events):
+    rivals = Rivals(lasting_ms=100)
+    told = []
+    for now_ms, boot in ((1000, b""), (1001, b"x"), (1050, b"y"), (1150, b""), (1151, b""), (1152, b"")):
+        rivals.met(host_id=b"", boot=boot, now_ms=now_ms)
+        told.append((rivals.is_contested, rivals.boot))
+
+    assert told == [*((False, ""), (True, "x"), (True, "y"), (True, "y")), *[(False, "")] * 2]
+    assert events() == [{"event": "host_id_taken", "otherBoot": "x"}, {"event": "host_id_restored"}]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"boot": f"{ID}-0000dead"},
+        {"boot": f"{OTHER}-0000dead", "beat": "now"},
+        {"boot": f'{ID}-0000dea"', "beat": "now"},
+        {"boot": 5, "beat": "now"},
+        {"boot": f"{ID}-0000dead", "beat": "soon"},
+        {"beat": "now"},
+        [],
+    ],
+)
+def test_a_predecessor_and_what_is_no_entry_contest_nothing(valkey, events, left):
+    host(valkey, boot=f"{ID}-0000dead").register()
+    ours = host(valkey)
+    ours.register()
+    if isinstance(left, dict):
+        beat = {"now": server_ms(valkey), "soon": 9 * 10**14}.get(left.get("beat"), 1)
+        left = {"name": "mac", **left, "beat": beat}
+    valkey.hset("known:hosts", ID, json.dumps(left))
+    ours.publish()
+
+    assert not ours.is_contested
+    assert events() == []
 
 
 @pytest.mark.parametrize("key", ["host:h:mac", "known:hosts", "queues:known", "drain:mac"])
