@@ -136,6 +136,10 @@ class Evidence:
         """Name every worker that may have one of the containers."""
         return {host for key in self._seen for host in self._hosts_of(key)}
 
+    def names(self) -> set[str]:
+        """Name every worker that was heard of."""
+        return self.hosts().union(*self._beats.values())
+
     def fates(self, request_id: str, answers: Mapping[str, Answer]) -> Iterator[Fate]:
         """Judge each container, by these answers of workers to the request of this id; sorted.
 

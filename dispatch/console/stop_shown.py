@@ -113,6 +113,11 @@ def remedy(found: Stopped) -> str:
     if found.is_proven:
         return ""
     said = ["Not everything is confirmed as stopped."]
+    if not found.is_known:
+        said.append(
+            f"Nobody knows a worker named {found.only}; `manage.py fleet` names those that are known,"
+            f" `manage.py undrain {found.only}` takes back this drain and request."
+        )
     hosts = [*(one.host or one.host_id for one in found.unconfirmed), *found.unread_lists]
     if hosts:
         where = ", ".join(dict.fromkeys(hosts))
@@ -141,6 +146,7 @@ def as_data(found: Stopped) -> dict[str, Any]:
         "asked": list(found.asked),
         "gaps": dict(found.gaps),
         "over": found.over,
+        "known": found.is_known,
         "proven": found.is_proven,
         "containers": [
             {

@@ -53,7 +53,7 @@ def hides_containers(gap: str) -> bool:
 class Stopped:
     """How far it has come. `only` is the one host that was asked (None: the fleet), `asked` are all.
 
-    `is_known` says whether `only` was ever heard of. `over` counts containers that are left out because they
+    `is_known` says whether `only` was ever heard of: where not, nothing is proven, whoever was meant. `over` counts containers that are left out because they
     ended themselves long ago. `gaps` has what could not be seen, each with a token.
     """
 
@@ -82,6 +82,11 @@ class Stopped:
         return any(map(hides_containers, self.gaps))
 
     @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        return not (self.unconfirmed or self.is_blind)
+
+    @property
     def is_proven(self) -> bool:
         """Whether all that had begun is confirmed as gone."""
-        return not (self.unconfirmed or self.is_blind)
+        return self.is_over and self.is_known

@@ -65,7 +65,7 @@ def stop(
         if state != told or time.monotonic() - told_at >= patience.word:
             tell(found)
             told, told_at = state, time.monotonic()
-        if found.is_proven or time.monotonic() >= ends:
+        if found.is_over or time.monotonic() >= ends:
             return found
         time.sleep(max(0.0, min(patience.look, ends - time.monotonic())))
 
@@ -146,7 +146,7 @@ class _Effort:
             self._gaps[VALKEY] = token_of(fault)
         return Stopped(
             only=self._only,
-            is_known=self._is_known,
+            is_known=self._is_known or self._only in self._evidence.names(),
             request=self._request,
             asked=tuple(sorted(self._asked)),
             fates=tuple(self._evidence.fates(self._request.request_id, self._answers)),

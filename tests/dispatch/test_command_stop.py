@@ -131,6 +131,14 @@ def test_what_goes_within_the_time_is_confirmed_and_the_command_ends_then(manage
     assert switches.read(valkey, (QUEUE,)).fleet is None
 
 
+def test_a_host_that_nobody_knows_is_no_proof(manage, valkey):
+    code, _, err = manage("stop", "--host", "There")
+
+    assert (code, "`manage.py undrain There` takes back" in err) == (1, True)
+    manage("undrain", "There")
+    assert valkey.keys("*There*") == []
+
+
 def test_a_running_host_is_drained_and_told_of_what_it_still_runs(manage, valkey, valkey_url):
     running(valkey)
 

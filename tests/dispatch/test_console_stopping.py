@@ -369,11 +369,26 @@ def test_a_renamed_host_is_meant_by_both_names(ground, name):
     assert ground.stop(patience=ONCE).asked == ("alpha", "new")
 
 
-def test_a_host_never_heard_of_is_drained_and_asked_about(ground):
+def test_a_host_never_heard_of_is_drained_and_asked_about_and_proves_nothing(ground):
+    ground.host("beta", B)
+
     found = ground.stop(only="betta")
 
-    assert (found.is_proven, found.is_known) == (True, False)
+    assert (found.is_proven, found.is_known, found.seconds < SOON.whole) == (False, False, True)
     assert "is the name right?" in " ".join(stop_shown.asked(found))
+    assert stop_shown.lines(found) == ["No container was found."]
+    assert "`manage.py undrain betta` takes back" in stop_shown.remedy(found)
+    assert switches.undrain(ground.client, "betta") == switches.Undrained(True, False)
+
+
+def test_a_host_that_is_heard_of_while_it_is_asked_is_known(ground):
+    ground.container(D, "a")
+    ground.meanwhile.append(lambda found: ground.host("beta", D))
+    ground.gone(D, "a")
+
+    found = ground.stop(only="beta")
+
+    assert (found.is_proven, fates(found)) == (True, {"a": ("beta", GONE, None)})
 
 
 def test_hostile_names_and_entries_are_shown_as_they_can_be_and_never_asked(ground):
