@@ -105,6 +105,17 @@ class _Frame:
     scopes: ScopeSlots = field(default_factory=ScopeSlots)
 
 
+@dataclass(frozen=True, slots=True)
+class _Takes:
+    """What must hold for this host to take a job."""
+
+    sight: Sight
+    registry: Registry
+
+    def may_take(self) -> bool:
+        return self.sight.sees_engine and not self.registry.is_contested
+
+
 def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: OperatorFiles) -> Worker:
     """Make the worker of this host; nothing is contacted yet. `url` is the resolved address of Valkey."""
     client = clients.queue_client(url)
@@ -125,7 +136,8 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
     outage = Outage(sweeper.interrupted)
     sight = Sight(outage, look_again=lambda: frame.bells.reap(), changed=lambda: frame.bells.publish())
     reaping = _reaping(frame, sight)
-    host = _host(frame, ledger, reaping, recorder, outage, sight)
+    registry = _registry(frame, sight)
+    host = _host(frame, ledger, reaping, recorder, outage, _Takes(sight, registry))
     parts = Parts(
         reaping=reaping,
         beats=Beats(
@@ -147,7 +159,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         poppers=_poppers(host, url),
         outage=outage,
         sight=sight,
-        duties=_duties(frame, host, sight, recorder),
+        duties=_duties(frame, host, registry, recorder),
         retention=partial(_retain, config, frame.files),
         started=partial(announce, config, host, frame.image, url),
     )
@@ -155,7 +167,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
 
 
 def _host(
-    frame: _Frame, ledger: Ledger, reaping: Reaping, recorder: Recorder, outage: Outage, sight: Sight
+    frame: _Frame, ledger: Ledger, reaping: Reaping, recorder: Recorder, outage: Outage, takes: _Takes
 ) -> Host:
     config, owner, edges, client = frame.config, frame.owner, frame.edges, frame.client
     return Host(
@@ -182,8 +194,8 @@ def _host(
         record_pushed=recorder.wake,
         job_woken=lambda: frame.bells.promote(),
         valkey_faulted=outage.faulted,
-        sees_engine=lambda: sight.sees_engine,
-        engine_was_silent=sight.engine_was_silent,
+        may_take=takes.may_take,
+        engine_was_silent=takes.sight.engine_was_silent,
         delays=edges.delays,
     )
 
@@ -211,14 +223,14 @@ def _recorder(frame: _Frame) -> Recorder:
     return Recorder(frame.client, frame.owner.host_id, frame.files, mirror=mirror, reached=frame.edges.delays)
 
 
-def _duties(frame: _Frame, host: Host, sight: Sight, recorder: Recorder) -> Duties:
-    owner, bells = frame.owner, frame.bells
-    registry = Registry(
-        host.client,
+def _registry(frame: _Frame, sight: Sight) -> Registry:
+    owner = frame.owner
+    return Registry(
+        frame.client,
         name=owner.host,
         host_id=owner.host_id,
         boot=owner.boot,
-        queues=host.queues,
+        queues=_queues(frame.config),
         facts=presence.facts(
             frame.config,
             image=frame.image,
@@ -227,8 +239,12 @@ def _duties(frame: _Frame, host: Host, sight: Sight, recorder: Recorder) -> Duti
             files=frame.operator_files,
             blind=sight.blind,
         ),
-        ttl_ms=round(host.timings.host_row_ttl * 1000),
+        ttl_ms=round(frame.edges.timings.host_row_ttl * 1000),
     )
+
+
+def _duties(frame: _Frame, host: Host, registry: Registry, recorder: Recorder) -> Duties:
+    owner, bells = frame.owner, frame.bells
     orders = Orders(
         host.client,
         host=owner.host,

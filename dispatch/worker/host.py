@@ -88,8 +88,9 @@ class Host:
     `defaults` and `spending` are the configuration's, before the overlay; `cap_action` says what becomes of a
     job that a cap holds up. `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting
     for Valkey. `leases` is None where there is no fleet. `record_pushed` and `job_woken` ring for the threads
-    that write records and promote; `valkey_faulted` hears of each fault, `unreadable` of keys that are not
-    ours.
+    that write records and promote; `may_take` answers whether this host may take a job now (it sees its
+    engine, and nobody else goes by its name or its host-id); `valkey_faulted` hears of each fault,
+    `unreadable` of keys that are not ours.
     """
 
     owner: Owner
@@ -118,7 +119,7 @@ class Host:
     record_pushed: Callable[[], None]
     job_woken: Callable[[], None]
     valkey_faulted: Callable[[Exception], None]
-    sees_engine: Callable[[], bool] = lambda: True
+    may_take: Callable[[], bool] = lambda: True
     engine_was_silent: Callable[[], None] = lambda: None
     delays: Delays = no_delay
     utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -42,8 +42,8 @@ class PopLoop:
         While every slot is taken it waits for its turn to have one, whatever else the worker drains.
         """
         host = self._host
-        if not host.sees_engine():
-            # Each job that we took now would only lose an attempt; another host may see more.
+        if not host.may_take():
+            # Each job that we took now would lose an attempt, or run beside those of our double.
             host.stopping.wait(host.timings.pause_recheck)
             return
         if not host.slots.take(stop=host.stopping.is_set):
@@ -66,7 +66,7 @@ class PopLoop:
         popped = self._popper.wait(host.timings.pop_block)
         if not isinstance(popped, Claimed):
             self._look(popped)
-        elif host.stopping.is_set() or not host.sees_engine() or not host.slots.try_take():
+        elif host.stopping.is_set() or not host.may_take() or not host.slots.try_take():
             self._give_back(popped)
         else:
             self._use_slot(lambda: popped)

@@ -208,10 +208,12 @@ class Worker:
     def _reap(self) -> None:
         host = self._host
         reaped = self._parts.reaping.reap()
-        forget_gone(
-            host.client, host.owner.host_id, reaped, is_live=host.live.has_container, now=host.utc_now()
-        )
-        self._parts.duties.free_claims(reaped)
+        # Beside a copy of our state directory, what our engine does not have may run on the other machine.
+        if not self._parts.duties.registry.shares_host_id:
+            forget_gone(
+                host.client, host.owner.host_id, reaped, is_live=host.live.has_container, now=host.utc_now()
+            )
+            self._parts.duties.free_claims(reaped)
 
     def _reap_pause(self) -> float:
         every = self._host.timings.reap_every

@@ -88,9 +88,9 @@ def test_a_job_that_meets_a_silent_engine_has_it_asked_at_once(valkey):
     assert rung == ["again"]
 
 
-def test_who_does_not_see_its_engine_takes_no_job(valkey):
-    seen = [False, False, True]
-    bench = Bench(valkey, sees_engine=lambda: seen.pop(0))
+def test_who_may_not_take_a_job_takes_none(valkey):
+    may = [False, False, True]
+    bench = Bench(valkey, may_take=lambda: may.pop(0))
     bench.enqueue()
     loop = PopLoop(bench.host, bench.popper)
 
