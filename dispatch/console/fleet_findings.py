@@ -10,6 +10,7 @@ from itertools import groupby
 
 from dispatch.console.findings import Finding
 from dispatch.console.fleet_differences import differing
+from dispatch.console.fleet_doubles import doubles
 from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
 from dispatch.console.fleet_words import AREA, clipped, jobs_wait, named, skew_words, who_and_why
 from dispatch.console.instants import span
@@ -165,6 +166,7 @@ def _unreadable(facts: FleetFacts) -> Iterator[Finding]:
 
 
 _RULES: tuple[Callable[[FleetFacts], Iterator[Finding]], ...] = (
+    doubles,
     _silent,
     _skewed,
     _blind,

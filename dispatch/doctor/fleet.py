@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dispatch.console.findings import Finding
+from dispatch.console.findings import Finding, Mark
+from dispatch.console.fleet_doubles import SHARED_NAME, SHARED_STATE
 from dispatch.console.fleet_facts import FleetFacts
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.fleet_words import AREA, named
@@ -59,7 +60,14 @@ def look(facts: FleetFacts, own: Own) -> Iterator[Finding]:
                 hosts=peers,
             )
         yield from _taken_name(facts, own)
-    yield from warnings(facts)
+    yield from (_of_ours(finding, own) for finding in warnings(facts))
+
+
+def _of_ours(finding: Finding, own: Own) -> Finding:
+    """Make it a failure that another machine is this host too: it keeps this one from its work."""
+    if finding.check in (SHARED_NAME, SHARED_STATE) and own.name in finding.hosts:
+        return replace(finding, mark=Mark.FAILED)
+    return finding
 
 
 def _listed(facts: FleetFacts, own: Own) -> Finding:

@@ -47,8 +47,9 @@ def queue(name: str, *, age_ms: int | None = 2000, **figures: Any) -> QueueLook:
     return QueueLook(name=name, taker_beat_ms=None if age_ms is None else NOW - age_ms, **figures)
 
 
-def known(name: str, *, age_ms: int) -> KnownHost:
-    return KnownHost(host_id=host_id(name), name=name, beat_at_ms=NOW - age_ms)
+def known(name: str, *, age_ms: int, of: str | None = None, **fields: Any) -> KnownHost:
+    """A host that was there; `of` another whose host-id it has."""
+    return KnownHost(host_id=host_id(of or name), name=name, beat_at_ms=NOW - age_ms, **fields)
 
 
 def fleet(*hosts: HostRow | KnownHost | QueueLook, roster: Any = None, **changes: Any) -> FleetFacts:

@@ -29,6 +29,21 @@ TOLD = {
         "for 1 min 1 s, and 3 jobs wait in its queue",
     ),
     "no beat": (fleet(row("alpha", age_ms=None)), "host-late", "alpha has no readable beat"),
+    "two of one name": (
+        fleet(row("alpha", started_at_ms=NOW - 9_000), B, known("alpha", of="other", age_ms=8_000)),
+        "name-shared",
+        "two machines work under the name alpha",
+    ),
+    "a copy under one name": (
+        fleet(A, B, known("alpha", age_ms=8_000, other_boot=f"{host_id('alpha')}-0000c0c0")),
+        "state-directory-copied",
+        "copies of one state directory, as alpha; they",
+    ),
+    "a copy under another name": (
+        fleet(row("alpha", started_at_ms=NOW - 3_000), row("bravo", host_id=host_id("alpha"))),
+        "state-directory-copied",
+        "as alpha, bravo;",
+    ),
     "ahead": (
         fleet(A, row("bravo", skew_ms=300_000)),
         "clock-skew",
@@ -129,6 +144,14 @@ SILENT = {
     "one host": fleet(A),
     "hosts that are alike": fleet(A, B, C),
     "nobody": fleet(),
+    "the predecessor of a name": fleet(
+        row("alpha", started_at_ms=NOW - 9_000), known("alpha", of="other", age_ms=9_001)
+    ),
+    "another host of that name, long gone": fleet(A, known("alpha", of="other", age_ms=46_000)),
+    "a copy that was": fleet(A, known("alpha", age_ms=46_000, other_boot=f"{host_id('alpha')}-0000c0c0")),
+    "a host that was renamed": fleet(
+        row("alpha", started_at_ms=NOW - 3_000), row("bravo", host_id=host_id("alpha"), age_ms=3_001)
+    ),
     "a clock a little wrong": fleet(row("alpha", skew_ms=5_000), row("bravo", skew_ms=-5_000)),
     "a host gone, its queue empty": fleet(
         A, known("charlie", age_ms=DAY_MS), queue("pi-jobs@charlie", age_ms=None)

@@ -64,6 +64,21 @@ TOLD = {
         Own(name="here", is_declared=True),
         [("hosts", Mark.OK, "1 host")],
     ),
+    "another machine beats under our name": (
+        facts_of(US, known("here", of="there", age_ms=1000)),
+        HERE,
+        [("hosts", Mark.OK, "1 host"), ("name-shared", Mark.FAILED, "under the name here")],
+    ),
+    "two others share a name": (
+        facts_of(A, US, known("alpha", of="there", age_ms=1000)),
+        HERE,
+        [("hosts", Mark.OK, "2 hosts"), ("name-shared", Mark.WARNING, "under the name alpha")],
+    ),
+    "a copy of our state directory": (
+        facts_of(row("alpha", host_id=id_of("here")), US),
+        HERE,
+        [("hosts", Mark.OK, "2 hosts"), ("state-directory-copied", Mark.FAILED, "as alpha, here")],
+    ),
     "stale": (
         facts_of(US, row("bravo", age_ms=60_000)),
         HERE,
