@@ -44,7 +44,11 @@ def keep(context: Context) -> Pass | Defer:
     if host.leases is None or lease is None:
         return Pass()
     leases = host.leases
-    return Pass() if patiently(host, lambda: leases.keep(lease)) else _denied(context)
+    kept = patiently(host, lambda: leases.keep(lease))
+    if kept is None:
+        return _denied(context)
+    context.lease = kept
+    return Pass()
 
 
 def wake_if_free(context: Context) -> None:

@@ -18,6 +18,8 @@ from dispatch.leases import order
 from dispatch.queue import keys
 from dispatch.queue.chunks import chunks
 from dispatch.queue.owner import Owner
+from dispatch.queue.scripts import shared
+from dispatch.queue.transitions import Slot
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
 
@@ -25,17 +27,19 @@ if TYPE_CHECKING:
     import redis
 
 _LUA = Path(__file__).with_name("lua")
-_SHARED = (_LUA / "shared.lua").read_text(encoding="ascii")
+_SHARED = shared("slots") + "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """One slot in the hand of one pop of a job. `slots` are the keys that may hold it, in the job's order.
 
+    `beyond` are those of the next numbers: who has one of them has it by a higher limit, and counts.
     `is_degraded` when Valkey did not say whether it holds: it may, and nothing was found to be in its way.
     """
 
     slots: tuple[str, ...]
+    beyond: tuple[str, ...] = ()
     job_id: str
     token: str
     ttl_ms: int
@@ -60,7 +64,13 @@ class Leases:
         answer it is granted degraded, to be asked for again by `keep`.
         """
         numbers = order.order(job_id, slots)
-        lease = Lease(slots=order.keys(prefix, numbers), job_id=job_id, token=token, ttl_ms=ttl_ms)
+        lease = Lease(
+            slots=order.keys(prefix, numbers),
+            beyond=order.keys(prefix, order.beyond(slots)),
+            job_id=job_id,
+            token=token,
+            ttl_ms=ttl_ms,
+        )
         try:
             return self._taken(lease)
         except VALKEY_FAULTS as fault:
@@ -76,17 +86,23 @@ class Leases:
     def _taken(self, lease: Lease) -> Lease | None:
         if not lease.slots:
             return lease
-        named: list[str | bytes] = [keys.job(rq_id(lease.job_id).encode()), *lease.slots]
+        job = keys.job(rq_id(lease.job_id).encode())
+        named: list[str | bytes] = [job, *lease.slots, *lease.beyond]
+        args: list[str | int] = [lease.token, lease.job_id, self._claim(lease), lease.ttl_ms]
         try:
-            is_ours = self._take(
-                keys=named, args=[lease.token, lease.job_id, self._claim(lease), lease.ttl_ms]
-            )
+            is_ours = self._take(keys=named, args=[*args, len(lease.slots)])
         except VALKEY_FAULTS:
             raise
         except RedisError as error:
             # A server that refuses the question refuses it every time.
             return _degraded(lease, error)
         return replace(lease, is_degraded=False) if is_ours else None
+
+    def slot(self, lease: Lease) -> Slot | None:
+        """Tell `begin` what to make sure of: nothing without a limit, or where a server refuses."""
+        if not lease.slots or lease.is_degraded:
+            return None
+        return Slot(slots=lease.slots, beyond=lease.beyond, claim=self._claim(lease), ttl_ms=lease.ttl_ms)
 
     def give_back(self, lease: Lease) -> None:
         """Give its slot back, unless somebody else has it by now. Raises VALKEY_FAULTS; may be repeated."""
@@ -112,9 +128,9 @@ class Leases:
                 return
 
     def has_room(self, prefix: str, slots: int) -> bool:
-        """Whether one of the slots of this prefix is free now. Raises redis-py's errors."""
-        named = order.keys(prefix, order.order("", slots))
-        return self._client.exists(*named) < len(named)
+        """Whether fewer than these slots of this prefix are taken now. Raises redis-py's errors."""
+        within = order.order("", slots)
+        return self._client.exists(*order.keys(prefix, (*within, *order.beyond(slots)))) < len(within)
 
     def sweep_own(self, scopes: Iterable[tuple[str, int]]) -> int:
         """Free what earlier boots of this worker have claimed of these scopes; say how many slots.
@@ -122,7 +138,11 @@ class Leases:
         Each is a scope's hash and its number of slots. Only when no container of those boots can be running.
         One script per some hundred slots; raises redis-py's errors, and may be repeated.
         """
-        slots = [key for one, count in scopes for key in order.keys(order.scope(one), order.order("", count))]
+        slots = [
+            key
+            for one, count in scopes
+            for key in order.keys(order.scope(one), (*order.order("", count), *order.beyond(count)))
+        ]
         owner = self._owner
         args = [owner.host_id, f"{owner.boot}/", f"{owner.host}#"]
         return sum(cast("int", self._sweep(keys=chunk, args=args)) for chunk in chunks(slots))

@@ -6,6 +6,8 @@ from __future__ import annotations
 CHECKS = "wait:check"
 #: More than so many are not told from so many: each is a key that may have to be looked at.
 MOST_SLOTS = 1024
+#: Of so many numbers beyond the limit it is known who has them: from before the limit was lowered.
+BEYOND = 32
 
 
 def scope(scope_hash: str) -> str:
@@ -24,6 +26,12 @@ def order(job_id: str, slots: int | None) -> tuple[int, ...]:
     count = min(slots, MOST_SLOTS)
     start = abs(_hash(job_id)) % count
     return (*range(start, count), *range(start))
+
+
+def beyond(slots: int | None) -> tuple[int, ...]:
+    """Give the numbers that nobody takes any more but somebody may have; empty where nothing is limited."""
+    count = len(order("", slots))
+    return tuple(range(count, count + BEYOND)) if count else ()
 
 
 def keys(prefix: str, numbers: tuple[int, ...]) -> tuple[str, ...]:

@@ -30,10 +30,11 @@ def text_of(name: str) -> str:
     """
     text = (LUA / f"{name}.lua").read_text(encoding="ascii")
     uses = _USES.search(text)
-    return "\n".join([*map(_shared, uses[1].split() if uses else ()), text])
+    return "\n".join([*map(shared, uses[1].split() if uses else ()), text])
 
 
-def _shared(name: str) -> str:
+def shared(name: str) -> str:
+    """Read what a `uses:` line names, for scripts that stand elsewhere."""
     return (
         switches.HOLDS if name == "switches" else (LUA / "shared" / f"{name}.lua").read_text(encoding="ascii")
     )

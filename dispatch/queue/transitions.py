@@ -30,11 +30,27 @@ if TYPE_CHECKING:
 
 
 class Step(StrEnum):
-    """What became of a transition; HELD is of `begin` only: a pause or drain holds and nothing changed."""
+    """What became of a transition. The last three are `begin`'s only and change nothing of the job.
+
+    HELD: a pause or drain holds. DENIED: its lease ran out, and others have every slot. UNLISTED: the key
+    that lists the containers of this host is of another type, so that nobody could stop one.
+    """
 
     DONE = "done"
     LOST = "lost"
     HELD = "held"
+    DENIED = "denied"
+    UNLISTED = "unlisted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """What `begin` makes sure of for a job that the fleet limits; see `dispatch.leases.leases.Lease`."""
+
+    slots: tuple[str, ...]
+    beyond: tuple[str, ...]
+    claim: str
+    ttl_ms: int
 
 
 def _utc_now() -> datetime:
@@ -91,10 +107,11 @@ class Transitions:
             (claimed.raw_id, claimed.token, until_ms, reason, scope_hash or "", names.jobs, cause or ""),
         )
 
-    def begin(self, claimed: Claimed, *, container: str, deadline_ms: int) -> Step:
+    def begin(self, claimed: Claimed, *, container: str, deadline_ms: int, slot: Slot | None = None) -> Step:
         """Make it started, right before its container is created: from here on nobody runs it again.
 
         `container` is the name that it will have, `deadline_ms` when it ends itself (epoch, host's clock).
+        `slot` is had for its whole time from then on, if the job needs one.
         """
         names = keys.queue_keys(claimed.queue)
         worker = self.owner.worker_name(claimed.queue)
@@ -106,10 +123,12 @@ class Transitions:
                 *hosts_keys.switches(queue=claimed.queue, host=self.owner.host),
                 *self._execution_keys(claimed, names, worker),
                 keys.containers(self.owner.host_id),
+                *((*slot.slots, *slot.beyond) if slot else ()),
             ),
             (
                 *self._stamp(claimed, self.timings.execution_ttl),
                 *(container, _compact({**entry, "deadline": deadline_ms})),
+                *((claimed.job_id, slot.claim, slot.ttl_ms, len(slot.slots)) if slot else ()),
             ),
         )
 

@@ -183,7 +183,7 @@ def _run_paid(
             # Refund first, then the transition: a crash in between must not leave a free start behind.
             _give_money_back(context.host, context.claimed, progress)
             if not result.lost:
-                settlement.give_back("switch" if result.held else "shutdown")
+                settlement.give_back(result.why)
         case Ended(verdict=verdict, ran=ran, gone=gone):
             if verdict.refund:
                 _give_money_back(context.host, context.claimed, progress)

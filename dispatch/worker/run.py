@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-from dispatch.queue.transitions import Step
+from dispatch.queue.transitions import Slot, Step
 from dispatch.worker.context import Context
 from dispatch.worker.live import LiveAttempt
 from dispatch.worker.patience import patiently
@@ -20,12 +21,14 @@ from runs.recording import Ran
 from runs.request import RunRequest
 from runs.result import RunResult
 
+_WHY = {Step.HELD: "switch", Step.DENIED: "fleet-slot"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotBegun:
-    """No container was asked for: a switch `held`, somebody else had the job (`lost`), or a shutdown."""
+    """No container was asked for; somebody else had the job (`lost`), or `why` it is given back."""
 
-    held: bool = False
+    why: str = "shutdown"
     lost: bool = False
 
 
@@ -64,21 +67,42 @@ def carry_out(
     live.container = planned.spec.name
     if context.abort.is_set():
         return NotBegun()
-    deadline_ms = round(planned.deadline.timestamp() * 1000)
-    step = patiently(
-        host,
-        lambda: host.transitions.begin(claimed, container=planned.spec.name, deadline_ms=deadline_ms),
-    )
+    step = _begin(context, planned)
     if step is not Step.DONE:
         if step is Step.LOST:
             log.event("transition_lost", jobId=claimed.job_id, transition="begin")
-        return NotBegun(held=step is Step.HELD, lost=step is Step.LOST)
+        return NotBegun(why=_WHY.get(step, "shutdown"), lost=step is Step.LOST)
     live.has_begun = True
     log.event("job_started", jobId=claimed.job_id, attempt=claimed.attempt)
     spec = _still_in_time(context, planned).spec
     raw_log = host.places.raw_log_of(claimed.job_id)
     on_asking()
     return _run(context, spec, raw_log)
+
+
+def _begin(context: Context, planned: Planned) -> Step:
+    """Begin it, however long Valkey takes; while no container could be listed, the job waits in our hand.
+
+    As through an outage: given back it would be popped again at once, and other hosts' jobs go on.
+    """
+    host, claimed, told = context.host, context.claimed, False
+    slot = host.leases.slot(context.lease) if host.leases and context.lease else None
+    while True:
+        deadline_ms = round(_still_in_time(context, planned).deadline.timestamp() * 1000)
+        step = patiently(host, partial(_ask, context, planned.spec.name, deadline_ms, slot))
+        if step is not Step.UNLISTED or context.abort.is_set():
+            return step
+        if not told:
+            log.event("containers_unreadable", jobId=claimed.job_id)
+            told = True
+        if host.stopping.wait(host.timings.pause_recheck):
+            return step
+
+
+def _ask(context: Context, container: str, deadline_ms: int, slot: Slot | None) -> Step:
+    return context.host.transitions.begin(
+        context.claimed, container=container, deadline_ms=deadline_ms, slot=slot
+    )
 
 
 def _still_in_time(context: Context, planned: Planned) -> Planned:

@@ -23,6 +23,7 @@ from dispatch.queue.owner import Owner
 from dispatch.queue.waiters import WaitReason
 from dispatch.worker.attempt import attempt
 from dispatch.worker.followed import OperatorFiles
+from pidispatch_site import clients
 from runs.outcome import Reason, Refusal
 from runs.workspace.scope import hash16
 from tests.dispatch import job_samples, queuekit
@@ -182,6 +183,45 @@ def test_who_lost_the_job_while_it_climbed_gets_neither_slot_nor_money(valkey, b
     assert valkey.get(SLOT) == b"beta#local-1#bbbb-00000001/1"
     assert (host.spent(), host.containers.specs) == (0, [])
     assert events()[-1] == {"event": "transition_lost", "jobId": "local-1", "transition": "put off"}
+
+
+# While it begins
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "ends"),
+    [
+        (is_still_ours, "finished"),
+        (is_gone, "finished"),
+        (is_anothers, "queued"),
+        (is_rubbish, "queued"),
+    ],
+)
+def test_a_lease_that_ran_out_after_the_money_is_taken_again_or_nothing_begins(
+    valkey, bench, events, meanwhile, ends
+):
+    host = bench(delays=lambda point: meanwhile(valkey) if point == "before begin" else None)
+
+    during = while_it_runs(host, lambda: (valkey.get(SLOT), valkey.pttl(SLOT) > 2_000_000))
+
+    assert host.standing() == ends
+    if ends == "finished":
+        assert during == [(b"alpha#local-1#aaaa-00000001/1", True)]
+    else:
+        assert (during, host.spent(), host.record(), valkey.exists(SLOT)) == ([], 0, None, 1)
+        assert events() == [{"event": "job_given_back", "jobId": "local-1", "reason": "fleet-slot"}]
+    host.assert_nothing_is_held()
+
+
+def test_where_the_server_refuses_to_tell_of_slots_a_job_begins(valkey, valkey_server, bench):
+    valkey.execute_command("ACL", "SETUSER", "half", "on", "nopass", "+@all", "~[^s]*")
+    client = clients.state_client(f"unix://half:any@{valkey_server}")
+    host = bench(client=client)
+
+    host.attempt(job=FORGE)
+
+    assert host.standing() == "finished"
+    valkey.execute_command("ACL", "DELUSER", "half")
 
 
 # Giving it back, and who waits for that

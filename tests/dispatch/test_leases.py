@@ -204,6 +204,25 @@ def test_a_job_never_has_two_slots(fleet):
     assert list(fleet.claims().values()) == [f"alpha#gh-1#{fleet.tokens['gh-1']}"]
 
 
+def test_a_limit_that_was_lowered_counts_who_has_a_number_beyond_it(fleet):
+    fleet.in_hand(ALPHA, "gh-1", "gh-2", "gh-3")
+    fleet.client.set(f"{PREFIX}:1", f"beta#gh-9#{BETA.boot}/9", px=TTL_MS)
+    leases = Leases(fleet.client, ALPHA)
+
+    assert not leases.has_room(PREFIX, 1)
+    assert fleet.take(ALPHA, "gh-1", slots=1) is None
+    earlier = fleet.take(ALPHA, "gh-2", slots=2)
+    assert leases.keep(earlier) == earlier, "it has it by the limit of then"
+
+    fleet.in_hand(BETA, "gh-2")
+    assert fleet.take(BETA, "gh-2", slots=1) is None
+    assert list(fleet.claims()) == ["1"], "what its earlier pop has left keeps nobody out"
+    fleet.client.delete(f"{PREFIX}:1")
+    fleet.client.set(f"{PREFIX}:1", f"alpha#gh-3#{ALPHA.boot}/0", px=TTL_MS)
+    assert fleet.take(ALPHA, "gh-3", slots=1)
+    assert list(fleet.claims()) == ["0"]
+
+
 # What does not come from us
 
 HOSTILE = {
@@ -329,6 +348,7 @@ def container_of(scope: str) -> Leftover:
     return Leftover(name="pi-job-x", job_id="x", boot=ALPHA.boot, scope_hash=hash16(scope))
 
 
+@pytest.mark.parametrize("number", [1, 7], ids=["within", "beyond the limit"])
 @pytest.mark.parametrize(
     ("claim", "is_swept"),
     [
@@ -344,11 +364,12 @@ def container_of(scope: str) -> Leftover:
         pytest.param("x" * 10_000, False, id="10 kB"),
     ],
 )
-def test_a_boot_frees_what_its_earlier_ones_have_left(valkey, events, claim, is_swept):
-    valkey.set(f"{order.scope(hash16(REPOSITORY))}:1", claim, px=TTL_MS)
+def test_a_boot_frees_what_its_earlier_ones_have_left(valkey, events, claim, is_swept, number):
+    slot = f"{order.scope(hash16(REPOSITORY))}:{number}"
+    valkey.set(slot, claim, px=TTL_MS)
     others = [
         f"{order.scope(hash16(scope))}:{number}"
-        for scope, number in ((REPOSITORY, 2), (SPARED, 0), (FOLDER, 0), ("acme/free", 0))
+        for scope, number in ((REPOSITORY, 2 + order.BEYOND), (SPARED, 0), (FOLDER, 0), ("acme/free", 0))
     ]
     for key in others:
         valkey.set(key, f"alpha#gh-2#{ALPHA.boot}/8", px=TTL_MS)
@@ -359,7 +380,7 @@ def test_a_boot_frees_what_its_earlier_ones_have_left(valkey, events, claim, is_
             Leases(valkey, AGAIN), Reaped(enumerated=True, remaining=(container_of(SPARED),)), LIMITS
         )
 
-    assert valkey.exists(f"{order.scope(hash16(REPOSITORY))}:1") == (not is_swept)
+    assert valkey.exists(slot) == (not is_swept)
     assert valkey.exists(*others, f"{order.scope(hash16(REPOSITORY))}:0") == 5
     assert events() == [{"event": "scope_claims_swept", "count": 1}] * is_swept
 

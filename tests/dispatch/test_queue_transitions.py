@@ -11,7 +11,7 @@ import pytest
 from dispatch.queue import keys
 from dispatch.queue.containers import begun
 from dispatch.queue.sweep import Sweeper
-from dispatch.queue.transitions import Step
+from dispatch.queue.transitions import Slot, Step
 from hosts import switches
 from runs.outcome import Outcome
 from tests.dispatch.queuekit import (
@@ -305,6 +305,22 @@ def test_a_switch_that_does_not_concern_it_holds_nothing_back(valkey, host, swit
     assert host.begin(claimed) is Step.DONE
 
 
+@pytest.mark.parametrize("put", [lambda c, key: c.set(key, "x"), lambda c, key: c.rpush(key, "x")])
+def test_what_could_not_be_listed_for_stop_does_not_begin_and_what_runs_ends(valkey, host, put):
+    host.enqueue("local-2")
+    running, claimed = host.start(), host.claim()
+    valkey.delete(keys.containers("aaaa"))
+    put(valkey, keys.containers("aaaa"))
+    before = everything(valkey)
+
+    assert host.begin(claimed) is Step.UNLISTED
+    assert everything(valkey) == before
+    gone = {"record": b"{}", "gone": "pi-job-local-1"}
+    assert host.steps.end(running, outcome=Outcome.COMPLETED, reason=None, **gone) is Step.DONE
+    valkey.delete(keys.containers("aaaa"))
+    assert host.begin(claimed) is Step.DONE
+
+
 def test_a_begin_that_landed_before_the_pause_stays_begun(valkey, host):
     claimed = host.start()
     pause(valkey, "*")
@@ -371,15 +387,18 @@ def test_every_ending_and_every_beat_fits_into_a_full_server(valkey, host):
     assert_sound(valkey, [f"local-{number}" for number in range(1, 6)])
 
 
-def test_a_full_server_lets_nothing_start(valkey, host):
+@pytest.mark.parametrize("has_lease", [False, True])
+def test_a_full_server_lets_nothing_start(valkey, host, has_lease):
     from redis.exceptions import OutOfMemoryError
 
     claimed = host.claim()
+    slot = Slot(slots=("slot:s:x:0",), beyond=(), claim="alpha#local-1#t/1", ttl_ms=60_000)
+    valkey.set(slot.slots[0], slot.claim)
     full(valkey)
     before = everything(valkey)
     try:
         with pytest.raises(OutOfMemoryError):
-            host.begin(claimed)
+            host.steps.begin(claimed, container="x", deadline_ms=1, slot=slot if has_lease else None)
     finally:
         valkey.config_set("maxmemory", 0)
 

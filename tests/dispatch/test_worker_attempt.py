@@ -266,6 +266,31 @@ def test_a_switch_thrown_before_begin_gives_the_job_and_the_money_back(valkey, h
     assert the_end(bench) == Ends(standing="queued")
     assert queuekit.listed(valkey) == ["local-1"]
     assert events()[-1]["reason"] == "switch"
+
+
+@pytest.mark.parametrize("mended", [True, False], ids=["mended", "stopped"])
+def test_a_job_whose_container_could_not_be_listed_waits_in_hand_and_costs_nothing(valkey, events, mended):
+    key, asked = keys.containers("aaaa"), []
+
+    def meanwhile(point):
+        if point == "after begin":
+            asked.append(bench.containers.specs[:])
+            if len(asked) == 3:
+                valkey.delete(key) if mended else bench.stop()
+
+    bench = Bench(valkey, delays=meanwhile)
+    valkey.set(key, "somebody else's")
+
+    bench.attempt()
+
+    assert asked == [[]] * (4 if mended else 3)
+    assert (bench.standing(), bench.spent()) == (("finished", 1) if mended else ("queued", 0))
+    told = [one for one in events() if one["event"] != "container_exit"]
+    assert told[0] == {"event": "containers_unreadable", "jobId": "local-1"}
+    assert [one["event"] for one in told[1:]] == (
+        ["job_started", "job_completed"] if mended else ["job_given_back"]
+    )
+    bench.assert_nothing_is_held()
     bench.assert_nothing_is_held()
 
 

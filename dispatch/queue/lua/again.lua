@@ -18,7 +18,7 @@ elseif not has then
 end
 redis.call('LREM', KEYS[2], 1, id)
 if ARGV[10] ~= '' then
-  redis.call('HDEL', KEYS[12], ARGV[10])
+  redis.pcall('HDEL', KEYS[12], ARGV[10])
 end
 if has == 'started' then
   local started = end_execution({

@@ -1,12 +1,16 @@
 -- begin: in hand -> started, the step right before the container is created. Writes what RQ's prepare_execution and
--- prepare_job_execution write, and the container's name for `stop`.
+-- prepare_job_execution write, and the container's name for `stop`. A job with a lease in the fleet has it for its
+-- whole time from here on: it may have run out since it was asked for.
 --
 -- KEYS  1 job hash  2 taken list of this boot  3 pause:*  4 pause:<queue>  5 drain:<host>  6 execution hash
 --       7 executions of the job  8 started registry  9 executions of RQ's worker  10 containers of the host
+--       11... slots of the lease, in the order in which the job tries them, then those beyond the limit
 -- ARGV  1 id  2 token  3 now (RQ's text)  4 now (epoch seconds)  5 RQ worker name  6 execution lifetime (s)
 --       7 container name  8 what stands under it (JSON)
--- Answers 'done' | 'lost' | 'held' (a pause or drain holds: nothing changed)
--- uses: switches owner execution
+--       with a lease: 9 job id  10 claim  11 lifetime (ms)  12 how many of the slots are within the limit
+-- Answers 'done' | 'lost', or, and then the job is as it was: 'held' (a pause or drain holds) | 'unlisted' (what should
+-- list the containers is something else) | 'denied' (others have as many slots as there are)
+-- uses: switches owner execution kinds slots
 
 local job, id, token = KEYS[1], ARGV[1], ARGV[2]
 local has = owner(job, token)
@@ -18,6 +22,13 @@ end
 local now = now_ms()
 if holds(KEYS[3], now) or holds(KEYS[4], now) or holds(KEYS[5], now) then
   return 'held'
+end
+
+if not is_kind(KEYS[10], 'hash') then
+  return 'unlisted'
+end
+if KEYS[11] and not take_slot({ unpack(KEYS, 11) }, tonumber(ARGV[12]), ARGV[9], ARGV[10], ARGV[11]) then
+  return 'denied'
 end
 
 local execution = execution_of(token)

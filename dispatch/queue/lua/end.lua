@@ -20,7 +20,7 @@ end
 can_finish(KEYS[4], KEYS[3], KEYS[5])
 redis.call('LREM', KEYS[2], 1, id)
 if ARGV[11] ~= '' then
-  redis.call('HDEL', KEYS[11], ARGV[11])
+  redis.pcall('HDEL', KEYS[11], ARGV[11])
 end
 local execution, started
 if has == 'started' then
