@@ -1,15 +1,18 @@
 """What Valkey shows of the containers that have begun, looked at again and again: the evidence for `stop`.
 
 To be read after the switch is on: nothing begins any more, so that every container stands in a list by now.
-An entry that leaves its list is proof only as long as nothing hides it: each such obstacle is a gap.
+An entry that leaves its list is proof only as long as nothing hides it: each such obstacle is a gap. That a
+list itself was lost is seen by the jobs that run all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dispatch.console.stopped import SCAN, SHARED, SWITCH, Fate, Why
+from dispatch.console.unlisted import Unlisted, container_of, host_id_of
 from dispatch.queue import containers, keys
 from dispatch.queue.containers import Begun, ListingHosts
 from hosts import names, roster, switches
@@ -23,8 +26,18 @@ if TYPE_CHECKING:
 _Key = tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _One:
+    """A container, the workers that may have it, and whether its end is still to be told."""
+
+    host_id: str
+    container: Begun
+    hosts: list[str]
+    is_standing: bool
+
+
 class Evidence:
-    """The containers of the fleet, or of the host `only`. `gaps` has what may hide one, each with a token.
+    """The containers of the fleet, or of the host `only`.
 
     `over` counts those left out because they ended themselves long ago.
     """
@@ -33,7 +46,8 @@ class Evidence:
         self._client = client
         self._only = only
         self._listing = ListingHosts(client)
-        self.gaps: dict[str, str] = {}
+        self._unlisted = Unlisted(client)
+        self._gaps: dict[str, str] = {}
         self.over = 0
         # The last instant of Valkey's at which the registry was read: ages do not grow while it cannot be.
         self._now_ms = 0
@@ -45,13 +59,20 @@ class Evidence:
         # By token: the name of the worker that has the job.
         self._workers: dict[str, str] = {}
 
-    def read(self) -> None:
-        """Look once. Raises VALKEY_FAULTS; what was known before stays."""
+    @property
+    def gaps(self) -> Mapping[str, str]:
+        """What may hide a container, each with a token."""
+        return {**self._gaps, **self._unlisted.gaps}
+
+    def read(self, queues: Sequence[str]) -> None:
+        """Look once, for jobs in these queues. Raises VALKEY_FAULTS; what was known before stays."""
         is_aged = self._read_hosts()
         self._listing.seek()
         self._note(SCAN, None if self._listing.is_whole else "too-many-keys")
         host_ids = sorted(self._listing.found.union(self._beats))
         found = containers.begun_everywhere(self._client, host_ids)
+        readable = (each for each in found.values() if not isinstance(each, str))
+        self._unlisted.read(queues, [one.token for each in readable for one in each])
         # Later than the lists: what they show was still under the switch.
         now_ms = self._read_switch()
         if is_aged:
@@ -99,15 +120,19 @@ class Evidence:
         every = {**self._seen, **entries}
         self._seen = {key: one for key, one in every.items() if not self._is_over(key[0], one)}
         self.over = sum(self._concerns(host_id) for host_id, _ in entries.keys() - self._seen.keys())
-        is_lost = SWITCH in self.gaps
-        kept = {key for key in self._standing if is_lost or key[0] in unread}
+        is_lost, running = SWITCH in self._gaps, self._unlisted.running
+        kept = {
+            key
+            for key in self._standing
+            if is_lost or key[0] in unread or (key in self._seen and self._seen[key].token in running)
+        }
         self._standing = frozenset(kept.union(entries))
 
     def _note(self, gap: str, token: str | None) -> None:
         if token is None:
-            self.gaps.pop(gap, None)
+            self._gaps.pop(gap, None)
         else:
-            self.gaps[gap] = token
+            self._gaps[gap] = token
 
     def _is_over(self, host_id: str, one: Begun) -> bool:
         """Tell whether it has ended itself long ago: its host has been silent for longer than any may take.
@@ -126,15 +151,24 @@ class Evidence:
         """Tell whether a host of this id may be the one that is asked."""
         return self._only is None or self._only in self._beats.get(host_id, (self._only,))
 
-    def _hosts_of(self, key: _Key) -> list[str]:
+    def _hosts_of(self, host_id: str, job_says: str) -> list[str]:
         """Name the workers that may have it: by the registry, the last to beat first, then the job's."""
-        beats = self._beats.get(key[0], {})
-        said = [*sorted(beats, key=lambda name: -beats[name]), self._workers.get(self._seen[key].token, "")]
+        beats = self._beats.get(host_id, {})
+        said = [*sorted(beats, key=lambda name: -beats[name]), job_says]
         return [name for name in dict.fromkeys(said) if names.in_alphabet(name)]
 
     def hosts(self) -> set[str]:
         """Name every worker that may have one of the containers."""
-        return {host for key in self._seen for host in self._hosts_of(key)}
+        return {host for one in self._all() for host in one.hosts}
+
+    def _all(self) -> Iterator[_One]:
+        for (host_id, name), container in sorted(self._seen.items()):
+            hosts = self._hosts_of(host_id, self._workers.get(container.token, ""))
+            yield _One(host_id, container, hosts, is_standing=(host_id, name) in self._standing)
+        for job, is_ended in self._unlisted.jobs():
+            host_id = host_id_of(job)
+            hosts = self._hosts_of(host_id, job.host)
+            yield _One(host_id, container_of(job), hosts, is_standing=not is_ended)
 
     def names(self) -> set[str]:
         """Name every worker that was heard of."""
@@ -145,20 +179,19 @@ class Evidence:
 
         Whose worker nobody can name may be of any host.
         """
-        for key, container in sorted(self._seen.items()):
-            hosts, silent_ms = self._hosts_of(key), self._silent_ms(key[0])
+        for one in self._all():
+            hosts, silent_ms = one.hosts, self._silent_ms(one.host_id)
             if self._only is not None and hosts and self._only not in hosts:
                 continue
             host = self._only if self._only in hosts else next(iter(hosts), None)
             answer = answers.get(host) if host else None
             told = answer.containers if answer and answer.request_id == request_id else ()
-            is_standing = key in self._standing
             yield Fate(
                 host=host,
-                host_id=key[0],
-                container=container,
-                state=Confirmed.UNCONFIRMED if is_standing else Confirmed.GONE,
-                why=_why(host, container, silent_ms, told) if is_standing else None,
+                host_id=one.host_id,
+                container=one.container,
+                state=Confirmed.UNCONFIRMED if one.is_standing else Confirmed.GONE,
+                why=_why(host, one.container, silent_ms, told) if one.is_standing else None,
                 silent_ms=silent_ms,
             )
 

@@ -14,6 +14,8 @@ from runs import labels
 
 _GAP = "  "
 _CONFIRMED = "confirmed gone"
+# Where a container's name would stand, when the list that had it was lost.
+_UNLISTED = "(container in no list)"
 _SOURCES: Mapping[str, str] = {
     VALKEY: "Valkey did not answer the last question",
     SCAN: "Valkey holds so many keys that not all have been looked through",
@@ -60,7 +62,7 @@ def retrying(token: str, *, may_be_asked: bool) -> str:
 def progress(found: Stopped) -> str:
     """Say in one line how many are gone, and whose are not."""
     gone = len(found.fates) - len(found.unconfirmed)
-    hosts = dict.fromkeys(one.host or one.host_id for one in found.unconfirmed)
+    hosts = dict.fromkeys(one.place for one in found.unconfirmed)
     waits = f"; waiting for {', '.join(hosts)}" if hosts else ""
     return one_line(f"{found.seconds:5.1f} s  {gone} of {len(found.fates)} confirmed gone{waits}")
 
@@ -68,7 +70,12 @@ def progress(found: Stopped) -> str:
 def lines(found: Stopped) -> list[str]:
     """Say of each container whether it is confirmed as gone, then how many are."""
     rows = [
-        (one.host or one.host_id, one.container.name, f"job {one.container.job_id or '?'}", _said(one))
+        (
+            one.place,
+            one.container.name or _UNLISTED,
+            f"job {one.container.job_id or '?'}",
+            _said(one),
+        )
         for one in found.fates
     ]
     return [*_table(rows), _total(found)]
@@ -91,7 +98,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _said(one: Fate) -> str:
     if one.state is Confirmed.GONE:
-        return _CONFIRMED
+        return _CONFIRMED if one.container.name else f"{_CONFIRMED}: its worker has ended the job"
     return f"unconfirmed: {_why(one)}"
 
 
@@ -118,7 +125,7 @@ def remedy(found: Stopped) -> str:
             f"Nobody knows a worker named {found.only}; `manage.py fleet` names those that are known,"
             f" `manage.py undrain {found.only}` takes back this drain and request."
         )
-    hosts = [*(one.host or one.host_id for one in found.unconfirmed), *found.unread_lists]
+    hosts = [*(one.place for one in found.unconfirmed), *found.unread_lists]
     if hosts:
         where = ", ".join(dict.fromkeys(hosts))
         look = f"`docker ps --filter label={labels.HOST}` on {where} shows what runs there"
@@ -154,7 +161,7 @@ def as_data(found: Stopped) -> dict[str, Any]:
                 "hostId": one.host_id,
                 "job": one.container.job_id or None,
                 "attempt": one.container.attempt,
-                "container": one.container.name,
+                "container": one.container.name or None,
                 "state": one.state.value,
                 "why": one.why.value if one.why else None,
                 "silent": one.silent_ms,

@@ -17,6 +17,7 @@ SCAN = "scan"
 SWITCH = "switch"
 SHARED = "host-id"
 _LIST = keys.containers("")
+_STARTED = keys.queue_keys("").started
 
 
 class Why(StrEnum):
@@ -32,6 +33,8 @@ class Why(StrEnum):
 class Fate:
     """One container that had begun. `host` is None where nobody knows whose `host_id` it is.
 
+    One without a name stands for a job that runs though no list names its container: the list was lost.
+
     `why` says why it is unconfirmed: its host is STOPPING it, has UNANSWERED the request so far, is SILENT or
     UNKNOWN. `silent_ms` is the age of the host's last beat; None: nobody knows.
     """
@@ -43,18 +46,24 @@ class Fate:
     why: Why | None = None
     silent_ms: int | None = None
 
+    @property
+    def place(self) -> str:
+        """Where it is, as far as anybody knows."""
+        return self.host or self.host_id or "?"
+
 
 def hides_containers(gap: str) -> bool:
     """Tell whether something may run unseen because of this gap; else only a host may be missing."""
-    return gap in (VALKEY, SCAN, SWITCH, SHARED) or gap.startswith(_LIST)
+    return gap in (VALKEY, SCAN, SWITCH, SHARED) or gap.startswith((_LIST, _STARTED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
     """How far it has come. `only` is the one host that was asked (None: the fleet), `asked` are all.
 
-    `is_known` says whether `only` was ever heard of: where not, nothing is proven, whoever was meant. `over` counts containers that are left out because they
-    ended themselves long ago. `gaps` has what could not be seen, each with a token.
+    `is_known` says whether `only` was ever heard of: where not, nothing is proven, whoever was meant. `over`
+    counts containers that are left out because they ended themselves long ago. `gaps` has what could not be
+    seen, each with a token.
     """
 
     only: str | None

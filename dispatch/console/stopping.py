@@ -17,7 +17,7 @@ from redis.exceptions import AuthenticationError, AuthorizationError, BusyLoadin
 from dispatch.console.queues import read_queues
 from dispatch.console.stop_evidence import Evidence
 from dispatch.console.stopped import VALKEY, Stopped
-from hosts import stops
+from hosts import names, stops
 from hosts.faults import token_of
 from hosts.stops import Answer, StopRequest
 from pidispatch_site.clients import VALKEY_FAULTS
@@ -104,6 +104,7 @@ class _Effort:
         self._began = time.monotonic()
         self._asked: frozenset[str] = frozenset()
         self._is_known = True
+        self._queues: tuple[str, ...] = ()
         self._gaps: dict[str, str] = {}
         self._evidence = Evidence(client, only=only)
         self._answers: Mapping[str, Answer] = {}
@@ -116,6 +117,7 @@ class _Effort:
         known = read_queues(self._client)
         self._gaps = dict(known.unread)
         self._is_known = self._only is None or self._only in known.hosts
+        self._queues = known.names
         self._ask(known.hosts if self._only is None else (self._only,))
 
     def _ask(self, hosts: Iterable[str]) -> None:
@@ -156,7 +158,7 @@ class _Effort:
         )
 
     def _read(self) -> None:
-        self._evidence.read()
+        self._evidence.read(names.union(self._queues, map(names.host_queue, self._asked)))
         newcomers = self._evidence.hosts() - self._asked
         if newcomers and self._only is None:
             self._ask(newcomers)

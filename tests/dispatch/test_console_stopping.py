@@ -19,7 +19,7 @@ from hosts import keys as hosts_keys
 from hosts import stops, switches
 from hosts.stops import Confirmed
 from tests.dispatch.consolekit import own_server
-from tests.dispatch.queuekit import Host, now_ms
+from tests.dispatch.queuekit import Host, hash_of, now_ms
 from tests.dispatch.test_console_queues import register
 
 GONE, OPEN = Confirmed.GONE, Confirmed.UNCONFIRMED
@@ -181,7 +181,9 @@ def test_a_host_that_no_list_knows_is_found_by_its_containers_and_asked(ground, 
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param({"taker": "other/1", "host": "other"}, id="somebody else has the job by now"),
+        pytest.param(
+            {"taker": "other/1", "host": "other", "status": "queued"}, id="somebody else has the job by now"
+        ),
         pytest.param({"host": "two words"}, id="no worker's name"),
     ],
 )
@@ -389,6 +391,88 @@ def test_a_host_that_is_heard_of_while_it_is_asked_is_known(ground):
     found = ground.stop(only="beta")
 
     assert (found.is_proven, fates(found)) == (True, {"a": ("beta", GONE, None)})
+
+
+def lost(ground, *, name="alpha", host_id=A, how="deleted"):
+    """A job that runs on a host whose list of containers is lost."""
+    host = Host(ground.client, name=name, host_id=host_id, queue=f"pi-jobs@{name}")
+    host.enqueue("local-1")
+    claimed = host.claim()
+    host.steps.begin(claimed, container="pi-job-1", deadline_ms=NEVER)
+    ground.client.delete(keys.containers(host_id))
+    if how == "emptied":
+        ground.container(host_id, "another")
+        ground.gone(host_id, "another")
+    return host, claimed
+
+
+def sweep(host):
+    other = Host(host.client, "beta", B)
+    for _ in range(3):
+        other.sweeper.tick([host.queue])
+        other.clock.seconds += 10
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("only", "counts"), [(None, True), ("alpha", True), ("new", True), ("beta", False)])
+def test_a_job_that_runs_is_unconfirmed_though_no_list_names_its_container(ground, how, known, only, counts):
+    lost(ground, how=how)
+    ground.host("beta", B)
+    if known or only == "new":
+        ground.host("new" if only == "new" else "alpha", A)
+
+    found = ground.stop(only=only, patience=replace(SOON, whole=0.1))
+
+    named = {name: why for name, why in fates(found).items() if name != "another"}
+    assert named == ({"": ("new" if only == "new" else "alpha", OPEN, Why.UNANSWERED)} if counts else {})
+    assert found.is_proven is not counts
+    if counts and how == "deleted":
+        assert (found.asked, found.gaps) == ((only,) if only else ("alpha", "beta"), {})
+        assert "(container in no list)  job local-1  unconfirmed" in stop_shown.lines(found)[0]
+        (container,) = stop_shown.as_data(found)["containers"]
+        assert (container["container"], container["hostId"], container["job"]) == (None, A, "local-1")
+
+
+@pytest.mark.parametrize(
+    ("end", "proven"),
+    [
+        pytest.param(lambda host, claimed: host.end(claimed), True, id="its worker ended it"),
+        pytest.param(lambda host, claimed: host.again(claimed), True, id="its worker tries it again"),
+        pytest.param(lambda host, claimed: sweep(host), False, id="another took it for lost"),
+        pytest.param(lambda host, claimed: host.client.flushdb(), False, id="everything was lost"),
+    ],
+)
+def test_only_its_own_worker_settles_a_job_without_a_list(ground, end, proven):
+    ground.host("alpha", A)
+    host, claimed = lost(ground)
+    ground.meanwhile.append(lambda found: end(host, claimed))
+
+    found = ground.stop(patience=replace(SOON, whole=10 if proven else 0.2))
+
+    assert hash_of(ground.client, "local-1").get("status") != "started"
+    assert (found.is_proven, [one.state for one in found.fates]) == (proven, [GONE if proven else OPEN])
+    assert ("its worker has ended the job" in stop_shown.lines(found)[0]) is proven
+
+
+def test_a_list_lost_meanwhile_confirms_nothing_of_what_still_runs(ground):
+    ground.host("alpha", A)
+    host = Host(ground.client, host_id=A)
+    host.enqueue("local-1")
+    host.start()
+    ground.meanwhile.append(lambda found: ground.client.delete(keys.containers(A)))
+
+    found = ground.stop(patience=replace(SOON, whole=0.1))
+
+    assert fates(found) == {"pi-job-local-1": ("alpha", OPEN, Why.UNANSWERED)}
+
+
+def test_what_runs_in_a_queue_that_cannot_be_read_is_a_gap(ground):
+    ground.client.set(keys.queue_keys("pi-jobs").started, "x")
+
+    found = ground.stop(patience=ONCE)
+
+    assert (found.gaps, found.is_blind) == ({"rq:wip:pi-jobs": "wrong-type"}, True)
 
 
 def test_hostile_names_and_entries_are_shown_as_they_can_be_and_never_asked(ground):
