@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -370,3 +371,34 @@ def test_nothing_starts_while_the_queue_is_paused(make, valkey, tmp_path):
         valkey.delete("pause:*")
         until(lambda: status(valkey) == "finished")
         it.stop()
+
+
+@pytest.mark.parametrize("shared", ["name", "id"])
+def test_nothing_starts_while_another_machine_is_this_host_too(make, valkey, tmp_path, events, shared):
+    def other_beats() -> None:
+        now = queuekit.now_ms(valkey)
+        if shared == "name":
+            valkey.hset("host:h:alpha", mapping={"hostId": "fedcba9876543210", "beatAt": now})
+        else:
+            entry = {"name": "alpha", "beat": now, "boot": "aaaa-0000c0c0"}
+            valkey.hset("known:hosts", "aaaa", json.dumps(entry))
+
+    def is_noticed() -> bool:
+        other_beats()
+        return f"host_{shared}_taken" in names(events)
+
+    with running(make(timings=replace(TIMINGS, host_beat_every=0.1, host_row_ttl=2))):
+        until(lambda: "worker_started" in names(events))
+        until(is_noticed)
+        # The engine of this machine does not have it, and it may run on the other one.
+        valkey.hset("containers:aaaa", "pi-job-theirs", "{}")
+        enqueue(valkey, folder(tmp_path))
+        for _ in range(4):
+            other_beats()
+            time.sleep(0.1)
+        assert status(valkey) == "queued"
+        assert valkey.exists("containers:aaaa") == (shared == "id")
+        until(lambda: status(valkey) == "finished")
+        until(lambda: not valkey.exists("containers:aaaa"))
+
+    assert names(events).count(f"host_{shared}_taken") == 1 == names(events).count(f"host_{shared}_restored")
