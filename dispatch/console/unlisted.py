@@ -36,7 +36,8 @@ class Unlisted:
 
     def read(self, queues: Sequence[str], listed: Iterable[str]) -> None:
         """Look once; `listed` are the tokens in the lists, read before. Raises VALKEY_FAULTS."""
-        self._listed.update(listed)
+        # An entry that cannot be read has a blank token, and so may a job: they say nothing of each other.
+        self._listed.update(token for token in listed if token)
         found = started.started(self._client, queues)
         self.gaps = {
             keys.queue_keys(queue).started: rows for queue, rows in found.items() if isinstance(rows, str)
