@@ -66,6 +66,7 @@ PURE = (
     "dispatch/console/findings_shown.py",
     "dispatch/console/fleet_data.py",
     "dispatch/console/fleet_differences.py",
+    "dispatch/console/fleet_doubles.py",
     "dispatch/console/fleet_facts.py",
     "dispatch/console/fleet_findings.py",
     "dispatch/console/fleet_shown.py",
