@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from typing import cast
 
+from redis.exceptions import ResponseError
+
+from dispatch.ids import natural_id
 from dispatch.leases import order
 from dispatch.operator_files.scoped_limits import ceiling
 from dispatch.queue.patient import GaveUpError
@@ -15,11 +19,17 @@ from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Held, Pass, Taking
 from dispatch.worker.context import Context
 from dispatch.worker.patience import patiently
+from hosts import keys
+from hosts.names import found_queues
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
 
 # A container that its limit has ended may need so long until everything of it is settled (Q 7.5).
 _BEYOND_THE_LIMIT = timedelta(minutes=5)
+# So long a slot is kept free for who waits for it: its host looks twice a second who is to be promoted.
+_HEIR_MS = 3_000
+# Where somebody has been due for so long, no host promotes.
+_DUE_SECONDS = 2
 
 
 def _take(context: Context) -> Pass | Held | Defer:
@@ -81,19 +91,35 @@ def _free(context: Context) -> None:
     host, leases, lease = context.host, context.host.leases, context.lease
     if leases is None or lease is None:
         raise RuntimeError("a lease is given back by who has taken it")
+    heir = _wake_next(context)
     try:
-        patiently(host, lambda: leases.give_back(lease))
+        patiently(host, lambda: leases.give_back(lease, heir=heir, heir_ms=_HEIR_MS))
     except GaveUpError:
         log.event("fleet_lease_left", jobId=lease.job_id, reason="shutdown")
         return
-    with suppress(*VALKEY_FAULTS):
+    if heir is None:
+        # Who has fallen asleep meanwhile.
         _wake_next(context)
 
 
-def _wake_next(context: Context) -> None:
-    host = context.host
-    if host.waiters.wake_oldest(host.queues, WaitReason.SCOPE_BUSY_FLEET, context.scope_hash):
+def _wake_next(context: Context) -> str | None:
+    """Wake who waits longest for the scope, on whichever host, and tell its id; without Valkey nobody."""
+    host, woken = context.host, list[str]()
+    with suppress(*VALKEY_FAULTS):
+        woken = host.waiters.wake_oldest(
+            _all_queues(context), WaitReason.SCOPE_BUSY_FLEET, context.scope_hash, due_seconds=_DUE_SECONDS
+        )
+    if woken:
         host.job_woken()
+    return natural_id(woken[0]) if woken else None
+
+
+def _all_queues(context: Context) -> tuple[str, ...]:
+    """Name the queues of all hosts; this host's own alone where the set of them cannot be read."""
+    host, found = context.host, set[bytes]()
+    with suppress(ResponseError):
+        found = cast("set[bytes]", host.client.smembers(keys.QUEUES_KNOWN))
+    return tuple(sorted({*host.queues, *found_queues(found)}))
 
 
 FLEET_SCOPE: Taking[Context] = Taking(name="fleet scope", take=_take)

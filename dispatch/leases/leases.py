@@ -104,12 +104,17 @@ class Leases:
             return None
         return Slot(slots=lease.slots, beyond=lease.beyond, claim=self._claim(lease), ttl_ms=lease.ttl_ms)
 
-    def give_back(self, lease: Lease) -> None:
-        """Give its slot back, unless somebody else has it by now. Raises VALKEY_FAULTS; may be repeated."""
+    def give_back(self, lease: Lease, *, heir: str | None = None, heir_ms: int = 0) -> None:
+        """Give its slot back, unless somebody else has it. Raises VALKEY_FAULTS; may be repeated.
+
+        For `heir_ms` from then on it is kept free for the job `heir`, whichever host will have that.
+        """
         if not lease.slots:
             return
         try:
-            self._give_back(keys=lease.slots, args=[self._claim(lease)])
+            # Like a claim of an earlier pop of it, which this job alone may take over.
+            next_claim = f"{self._owner.host}#{heir}#heir" if heir else ""
+            self._give_back(keys=lease.slots, args=[self._claim(lease), next_claim, heir_ms])
         except VALKEY_FAULTS:
             raise
         except RedisError as error:

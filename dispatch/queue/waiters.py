@@ -46,9 +46,21 @@ class Waiters:
         self._scripts = Scripts(client)
         self._delays = delays
 
-    def wake_oldest(self, queues: Sequence[str], reason: str, scope_hash: str | None = None) -> list[str]:
-        """Wake the one of these queues' sleepers that was queued first; answer its RQ id, or nothing."""
-        _, woken = self._wake(_names(queues, reason, scope_hash), (_FROM_THE_FIRST, 1, "exact"))
+    def wake_oldest(
+        self,
+        queues: Sequence[str],
+        reason: str,
+        scope_hash: str | None = None,
+        *,
+        due_seconds: int | None = None,
+    ) -> list[str]:
+        """Wake the one of these queues' sleepers that was queued first; answer its RQ id, or nothing.
+
+        Queues where somebody was due `due_seconds` ago and still sleeps are passed over: no host promotes
+        there.
+        """
+        due = "" if due_seconds is None else due_seconds
+        _, woken = self._wake(_names(queues, reason, scope_hash), (_FROM_THE_FIRST, 1, "exact", due))
         return [one.decode("utf-8", "backslashreplace") for one in woken]
 
     def wake_some(self, queues: Sequence[str], reason: str, *, after: float, most: int) -> Slice:
@@ -57,7 +69,7 @@ class Waiters:
         A score is `firstQueued` in epoch ms; begin with -inf. All that share the last one's score are woken
         with it, so that going on from it leaves nobody out.
         """
-        last, woken = self._wake(_names(queues, reason), (after, most, "whole"))
+        last, woken = self._wake(_names(queues, reason), (after, most, "whole", ""))
         return Slice(len(woken), float(last) if last else None)
 
     def wake_these(self, sleepers: Iterable[tuple[str, bytes]]) -> int:
@@ -77,7 +89,9 @@ class Waiters:
         self._delays("after wake")
         return woken
 
-    def _wake(self, names: Sequence[str], which: tuple[float, int, str]) -> tuple[bytes, list[bytes]]:
+    def _wake(
+        self, names: Sequence[str], which: tuple[float, int, str, int | str]
+    ) -> tuple[bytes, list[bytes]]:
         self._delays("before wake")
         answer = cast("list[bytes]", self._scripts.call("wake", names, (keys.JOB, *which)))
         self._delays("after wake")

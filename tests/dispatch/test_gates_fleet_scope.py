@@ -23,6 +23,7 @@ from dispatch.queue.owner import Owner
 from dispatch.queue.waiters import WaitReason
 from dispatch.worker.attempt import attempt
 from dispatch.worker.followed import OperatorFiles
+from hosts import keys as hosts_keys
 from pidispatch_site import clients
 from runs.outcome import Reason, Refusal
 from runs.workspace.scope import hash16
@@ -244,6 +245,39 @@ def test_who_leaves_wakes_the_oldest_of_those_that_wait_for_it(valkey, bench):
 
     assert [host.standing(one) for one in ("gh-1", "gh-2", "gh-3")] == ["finished", "scheduled", "scheduled"]
     assert [is_due(valkey, one) for one in ("gh-2", "gh-3")] == [True, False]
+
+
+THEIRS = "pi-jobs@beta"
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unreadable"])
+def test_who_leaves_leaves_its_slot_to_who_waits_longest_on_any_host(valkey, bench, known):
+    host, beta = bench(), queuekit.Host(valkey, "beta", "bbbb", queue=THEIRS)
+    scope_hash = hash16(REPOSITORY)
+    beta.producer.enqueue(THEIRS, "gh-9", FORGE)
+    theirs = beta.claim()
+
+    def meanwhile() -> None:
+        beta.steps.put_off(theirs, until_ms=1 << 42, reason="scope-busy-fleet", scope_hash=scope_hash)
+        if not known:
+            valkey.delete(hosts_keys.QUEUES_KNOWN)
+            valkey.set(hosts_keys.QUEUES_KNOWN, "x")
+
+    host.containers.meanwhile = meanwhile
+    host.attempt(job=FORGE)
+
+    assert host.standing() == "finished"
+    assert is_due(valkey, "gh-9") is known
+    assert valkey.get(SLOT) == (b"alpha#gh-9#heir" if known else None)
+    beta.promoter.promote([THEIRS])
+    taken = (
+        Leases(valkey, beta.owner).take(
+            order.scope(scope_hash), job_id="gh-9", token=beta.claim().token, slots=1, ttl_ms=9_000
+        )
+        if known
+        else True
+    )
+    assert taken
 
 
 class _Roomy:

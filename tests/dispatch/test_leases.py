@@ -223,6 +223,24 @@ def test_a_limit_that_was_lowered_counts_who_has_a_number_beyond_it(fleet):
     assert list(fleet.claims()) == ["0"]
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_slot_is_kept_for_an_heir_alone_and_not_for_long(fleet, is_full):
+    fleet.in_hand(ALPHA, "gh-1")
+    fleet.in_hand(BETA, "gh-2", "gh-3")
+    lease, leases = fleet.take(ALPHA, "gh-1", slots=1), Leases(fleet.client, ALPHA)
+    if is_full:
+        fleet.client.config_set("maxmemory", 1)
+    for _ in range(2):
+        leases.give_back(lease, heir="gh-3", heir_ms=5_000)
+    fleet.client.config_set("maxmemory", 0)
+
+    assert leases.has_room(PREFIX, 1) == is_full
+    assert is_full or fleet.client.pttl(f"{PREFIX}:0") <= 5_000
+    assert (fleet.take(BETA, "gh-2", slots=1) is None) != is_full
+    assert bool(fleet.take(BETA, "gh-3", slots=1)) != is_full
+    assert fleet.client.pttl(f"{PREFIX}:0") > 50_000
+
+
 # What does not come from us
 
 HOSTILE = {

@@ -74,6 +74,15 @@ def test_the_oldest_of_all_queues_is_woken(valkey, waiters):
     assert waiters.wake_oldest(QUEUES, *SCOPED) == ["local-1"]
 
 
+@pytest.mark.parametrize(("ago", "first"), [(60, "local-2"), (1, "local-1")])
+def test_where_nobody_promotes_nobody_is_woken(valkey, waiters, ago, first):
+    put_to_sleep(valkey, "local-0", queue=OTHER, until_ms=now_ms(valkey) - ago * 1000, first=2000)
+    put_to_sleep(valkey, "local-1", queue=OTHER, why=SCOPED, first=1000)
+    put_to_sleep(valkey, "local-2", why=SCOPED, first=2000)
+
+    assert waiters.wake_oldest(QUEUES, *SCOPED, due_seconds=3) == [first]
+
+
 def test_one_that_is_due_already_is_not_made_later(valkey, waiters):
     put_to_sleep(valkey, "local-1", until_ms=1)
 

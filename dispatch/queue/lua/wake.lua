@@ -3,7 +3,8 @@
 --
 -- KEYS  per queue: waiters, scheduled set
 -- ARGV  1 prefix of job hashes  2 score: only waiters queued after it ('-inf': all)  3 how many
---       4 'whole': of the last one's score take all; or 'exact'
+--       4 'whole': of the last one's score take all; or 'exact'  5 seconds, or '': pass over queues where
+--       somebody has been due for longer, for nobody promotes there
 -- Answers {score of the last one if there are more, else '', ids that are due now...}. Members that sleep no more
 -- leave the set of waiters; they do not count. A queue with a key of another type has nobody to wake.
 -- uses: switches due kinds
@@ -11,10 +12,16 @@
 local now = now_ms()
 local after, most, whole = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'whole'
 local page = most + 1
+local long_due = ARGV[5] ~= '' and math.floor(now / 1000) - tonumber(ARGV[5])
+
+local function is_left_alone(scheduled)
+  local first = long_due and redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
+  return first and tonumber(first) < long_due
+end
 
 local lines = {}
 for i = 1, #KEYS, 2 do
-  if is_kind(KEYS[i], 'zset') and is_kind(KEYS[i + 1], 'zset') then
+  if is_kind(KEYS[i], 'zset') and is_kind(KEYS[i + 1], 'zset') and not is_left_alone(KEYS[i + 1]) then
     lines[#lines + 1] = { waiters = KEYS[i], scheduled = KEYS[i + 1], read = 0, members = {}, at = 1, gone = {} }
   end
 end
