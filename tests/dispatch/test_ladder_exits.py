@@ -560,6 +560,8 @@ def test_what_is_held_goes_in_the_promised_order(stage):
     assert [(point, len(records), counts) for point, records, counts in seen] == [
         ("after end", 1, held),
         ("clean up", 1, held),
+        # Who is to have the fleet's slot is woken before it is left to it, and if that is nobody, after it.
+        ("before wake", 1, replace(cleaned, of_the_fleet=3)),
         ("before wake", 1, cleaned),
         ("before wake", 1, replace(cleaned, scopes=on.before.scopes)),
     ]
