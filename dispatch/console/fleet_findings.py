@@ -134,7 +134,7 @@ def _stops(facts: FleetFacts) -> Iterator[Finding]:
         yield AREA.warning(
             "stop-stands",
             f"a request to stop stands for {named(hosts)}{ago}{who_and_why(Pause(by=by, reason=reason))}",
-            "`manage.py resume` takes it back with every pause; `manage.py undrain HOST` that of `stop --host`.",
+            "`manage.py resume` takes it back with every pause, `manage.py undrain H` that of `stop --host`.",
             hosts=hosts,
         )
 
