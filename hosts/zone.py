@@ -12,9 +12,7 @@ _NAMED = Path("/etc/timezone")
 _LONGEST_NAME = 255
 
 
-def zone_name(
-    environment: Mapping[str, str], *, localtime: Path = _LOCALTIME, named: Path = _NAMED
-) -> str:
+def zone_name(environment: Mapping[str, str], *, localtime: Path = _LOCALTIME, named: Path = _NAMED) -> str:
     """Name it as TZ says, else as the system is set up; blank where nobody says or it is no zone's name.
 
     A machine without a setting of its own shows UTC.
