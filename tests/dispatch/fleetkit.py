@@ -85,10 +85,10 @@ def appear(client: redis.Redis, name: str, *, age_ms: int = 0, skew_ms: int = 0,
     client.sadd(keys.QUEUES_KNOWN, SHARED, f"pi-jobs@{name}")
     for taken in (SHARED, f"pi-jobs@{name}"):
         client.zadd(f"takers:{taken}", {f"{host_id(name)}-00000001": beat})
-    remember(client, name, age_ms=age_ms)
+    remember(client, name, age_ms=age_ms, own_id=said["hostId"])
 
 
-def remember(client: redis.Redis, name: str, *, age_ms: int) -> None:
+def remember(client: redis.Redis, name: str, *, age_ms: int, own_id: str | None = None) -> None:
     """Let a host be known that was there so long ago."""
     said = json.dumps({"name": name, "beat": now_ms(client) - age_ms})
-    client.hset(keys.HOSTS_KNOWN, host_id(name), said)
+    client.hset(keys.HOSTS_KNOWN, own_id or host_id(name), said)
