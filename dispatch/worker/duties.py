@@ -32,6 +32,7 @@ class Duties:
     registry: Registry
     orders: Orders
     inherited: Callable[[], object]
+    _shown_jobs: int = 0
     _has_tried: bool = False
     _has_swept: bool = False
     _knows_queues: bool = True
@@ -39,6 +40,17 @@ class Duties:
     def enter(self) -> None:
         """Show ourselves; OperationalError when another machine bears our name. Raises VALKEY_FAULTS."""
         self.registry.register()
+
+    def hear_orders(self) -> None:
+        """Obey what is asked of this worker, and let the fleet see at once when it has more or fewer jobs.
+
+        Who waits for a drained host to be idle must not be shown what was a beat ago. Raises VALKEY_FAULTS.
+        """
+        self.orders.look()
+        jobs = len(self.host.live)
+        if jobs != self._shown_jobs:
+            self.registry.publish()
+            self._shown_jobs = jobs
 
     def free_claims(self, reaped: Reaped) -> None:
         """Free what older boots of ours have leased, once the engine has said what still runs.

@@ -101,7 +101,7 @@ class Worker:
             daemon("sweep", self._sweep, every=timings.sweep_every),
             reaping,
             publishing,
-            daemon("orders", parts.duties.orders.look, every=timings.orders_every),
+            daemon("orders", parts.duties.hear_orders, every=timings.orders_every),
             daemon("upkeep", parts.duties.look_after_others, every=timings.upkeep_every),
         )
         bells.promote, bells.reap, bells.publish = promoting.wake, reaping.wake, publishing.wake

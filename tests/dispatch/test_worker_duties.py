@@ -8,6 +8,8 @@ import pytest
 
 from dispatch.queue import keys
 from dispatch.worker.duties import Duties
+from dispatch.worker.live import LiveAttempt
+from dispatch.worker.orders import Orders
 from hosts import keys as hosts_keys
 from hosts.registry import Registry
 from tests.dispatch import queuekit
@@ -22,9 +24,15 @@ def duties(valkey):
     bench = Bench(valkey)
     owner = bench.host.owner
     registry = Registry(
-        valkey, name=owner.host, host_id="a" * 16, boot=owner.boot, queues=bench.host.queues, facts={}
+        valkey,
+        name=owner.host,
+        host_id="a" * 16,
+        boot=owner.boot,
+        queues=bench.host.queues,
+        facts={"slotsUsed": lambda: len(bench.host.live)},
     )
-    return Duties(host=bench.host, registry=registry, orders=None, inherited=lambda: None)
+    orders = Orders(valkey, host=owner.host, host_id="a" * 16, live=bench.host.live)
+    return Duties(host=bench.host, registry=registry, orders=orders, inherited=lambda: None)
 
 
 def known(valkey, host_id, *, ago_ms):
@@ -64,3 +72,20 @@ def test_a_queue_whose_worker_is_silent_with_a_job_in_hand_is_swept_too(valkey, 
     valkey.zadd("takers:pi-jobs@x", {boot: 1})
 
     assert duties.queues_of_others().queues == ("pi-jobs@x",)
+
+
+def test_the_fleet_sees_at_once_how_many_jobs_a_host_has(valkey, duties):
+    host = queuekit.Host(valkey)
+    host.enqueue("local-1")
+
+    def shown():
+        return valkey.hget(hosts_keys.host_row("alpha"), "slotsUsed")
+
+    duties.hear_orders()
+    assert shown() is None, "nothing has changed"
+    with duties.host.live.holding(LiveAttempt(claimed=host.claim())):
+        duties.hear_orders()
+        assert shown() == b"1"
+    duties.hear_orders()
+
+    assert shown() == b"0"
