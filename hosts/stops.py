@@ -81,7 +81,8 @@ def ask(
 ) -> StopRequest:
     """Pause the fleet and ask these hosts to stop what they run; with `only` drain that host and ask it.
 
-    The switch has no end: it holds until it is taken back.
+    The switch has no end: it holds until it is taken back. A blank `reason` leaves that of a switch that
+    holds, and whose that is.
     """
     switch = keys.pause(keys.FLEET) if only is None else keys.drain(only)
     asked = sorted({*hosts} if only is None else {only})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 import redis
 
@@ -60,6 +63,32 @@ def test_a_request_replaces_the_one_before_and_long_texts_are_cut(valkey):
 
     found = valkey.hgetall(keys.stop_request("alpha"))
     assert (found[b"id"], len(found[b"reason"]), b"leftover" in found) == (b"r2", 500, False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "lasting", "kept"),
+    [
+        ("lunch", None, True),
+        ("lunch", timedelta(hours=1), True),
+        ("", None, False),
+        ("lunch", timedelta(0), False),
+    ],
+)
+def test_a_stop_without_a_reason_leaves_that_of_the_pause_and_takes_its_end(valkey, reason, lasting, kept):
+    before = switches.pause(valkey, [keys.FLEET], by="bob", reason=reason, lasting=lasting)
+
+    asked = ask(valkey, "alpha", reason="")
+
+    ours = switches.PauseFlag(by="ann", reason="", since_ms=asked.at_ms, until_ms=None)
+    assert switches.read(valkey, ()).fleet == (replace(before, until_ms=None) if kept else ours)
+    request = valkey.hgetall(keys.stop_request("alpha"))
+    assert (request[b"by"], request[b"reason"]) == (b"ann", reason.encode() if kept else b"")
+
+
+def test_a_stop_without_a_reason_replaces_a_pause_that_cannot_be_read(valkey):
+    valkey.set(keys.pause(keys.FLEET), "x")
+    ask(valkey, "alpha", reason="")
+    assert switches.read(valkey, ()).fleet.by == "ann"
 
 
 def test_what_is_asked_is_read_in_one_step_with_the_containers_only_while_a_stop_stands(valkey):
