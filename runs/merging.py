@@ -52,16 +52,22 @@ class Mirrored:
 
 
 _SENTENCES = {
-    Degraded.OK: "The whole fleet's history.",
+    Degraded.OK: "The history of all hosts that declare a name.",
     Degraded.TRUNCATED: "Only a part of the fleet's history was read: runs of other hosts may be missing.",
-    Degraded.OFF: "This host only: no run is mirrored, as on a single host or before the fleet's first run.",
+    Degraded.OFF: "This host only: no run of other hosts is mirrored; this is the only host that declares a"
+    " name, or none of them has finished a run yet.",
     Degraded.UNREACHABLE: "This host only: the fleet's history cannot be read ({reason}), so that runs of"
     " other hosts are missing or old.",
 }
 
 
-def sentence(standing: Standing) -> str:
-    """Say to a person what an answer of this standing shows."""
+_UNDECLARED = "This host only: it declares no PI_WORKER_NAME, so that no run of other hosts is read."
+
+
+def sentence(standing: Standing, *, is_declared: bool = True) -> str:
+    """Say to a person what an answer of this standing shows; `is_declared`: this host declares a name."""
+    if not is_declared:
+        return _UNDECLARED
     return _SENTENCES[standing.degraded].format(reason=standing.reason)
 
 

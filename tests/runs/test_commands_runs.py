@@ -116,6 +116,7 @@ def test_a_host_that_is_not_in_a_fleet_asks_no_server(asked, settings):
     rows.write([run(1)])
 
     assert found(asked) == ("off", ["10"])
+    assert "declares no PI_WORKER_NAME" in asked()[1]
 
 
 def test_a_person_sees_columns_and_no_control_characters(asked):

@@ -31,7 +31,10 @@ def limit(text: str) -> int:
 
 
 class Command(BaseCommand):
-    help = "List the runs of this host and, with PI_WORKER_NAME, those of the whole fleet, newest first."
+    help = (
+        "List the runs of this host and, with PI_WORKER_NAME, those of all hosts that declare one, newest"
+        " first."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--limit", type=limit, default=20, metavar="N", help="runs shown; default 20")
@@ -54,7 +57,8 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(_data(found)))
             return
         # On stderr, as what is said about the answer: stdout is the answer.
-        self.stderr.write(merging.sentence(found.standing))
+        is_declared = settings.PIDISPATCH.worker_name_declared
+        self.stderr.write(merging.sentence(found.standing, is_declared=is_declared))
         self.stdout.write("\n".join(lines(found.records)))
 
     def _history(self, facets: dict[Facet, str], count: int) -> History:
