@@ -142,6 +142,7 @@ _FIELDS: Mapping[str, tuple[str, str, Callable[[str], object]]] = {
             "fpPause": "fp_pause",
             "fpLimits": "fp_limits",
             "fpSettings": "fp_settings",
+            "fpSpending": "fp_spending",
             "fpTriggers": "fp_triggers",
         }.items()
     },

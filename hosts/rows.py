@@ -33,7 +33,7 @@ class HostRow:
 
     `stale_ms` is the age of its beat, `clock_at_ms` its own clock at that beat. `routes`: it drains a queue
     of its own. `caps` are capability tokens. `blind` names what it cannot see (blank: nothing). `fp_…` are
-    digests of what it has loaded of each operator file.
+    digests of what it has loaded of each operator file, `fp_spending` of the caps of its configuration.
     """
 
     name: str
@@ -60,6 +60,7 @@ class HostRow:
     fp_pause: str = ""
     fp_limits: str = ""
     fp_settings: str = ""
+    fp_spending: str = ""
     fp_triggers: str = ""
 
     @property

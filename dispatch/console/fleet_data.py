@@ -61,6 +61,7 @@ def _row_data(row: HostRow) -> dict[str, Any]:
             "pauseWindows": row.fp_pause or None,
             "scopedLimits": row.fp_limits or None,
             "settings": row.fp_settings or None,
+            "spending": row.fp_spending or None,
             "triggers": row.fp_triggers or None,
         },
     }

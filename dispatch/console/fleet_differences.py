@@ -18,13 +18,15 @@ _MOST_GROUPS = 4
 class _Same:
     """One thing that hosts say of themselves; a host that is silent on it is not compared.
 
-    Of a file (`is_file`) hosts give a digest, which says nothing to a person; who is silent has no file.
+    A digest (`is_digest`) says nothing to a person, who hears which hosts agree. Of a file (`is_file`) hosts
+    give one too, and who is silent has no file.
     """
 
     check: str
     what: str
     value_of: Callable[[HostRow], str]
     fix: str
+    is_digest: bool = False
     is_file: bool = False
 
 
@@ -76,6 +78,15 @@ _SAME = (
         fix="Check whether that is meant: `manage.py settings` shows what counts on each host.",
         is_file=True,
     ),
+    _Same(
+        check="spending-caps-differ",
+        what="spending caps",
+        value_of=lambda row: row.fp_spending,
+        fix="One budget must have one cap: give PI_DAILY_CAP, PI_WEEKLY_CAP, PI_MONTHLY_CAP,"
+        " PI_SOFT_HOLD_PCT, PI_DAILY_TOKEN_CAP and PI_CAP_ACTION the same value on every host, then restart"
+        " the workers.",
+        is_digest=True,
+    ),
 )
 
 
@@ -91,7 +102,7 @@ def differing(facts: FleetFacts) -> Iterator[Finding]:
 def _told(same: _Same, groups: Mapping[str, list[str]]) -> str:
     first = list(groups.items())[:_MOST_GROUPS]
     more = f"; {len(groups) - _MOST_GROUPS} more besides" if len(groups) > _MOST_GROUPS else ""
-    if same.is_file:
+    if same.is_file or same.is_digest:
         told = (named(hosts) if value else f"{named(hosts)} (no file)" for value, hosts in first)
         return f"{same.what} differ between {' / '.join(told)}{more}"
     said = "; ".join(f"{short_value(value)} on {named(hosts)}" for value, hosts in first)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -44,11 +46,21 @@ def facts(
         "fpPause": _digest_of(files.windows),
         "fpLimits": _digest_of(files.limits),
         "fpSettings": _digest_of(files.overlay),
+        "fpSpending": spending_digest(config),
         # No opinion: this version has no schedules and no triggers.
         "fpTriggers": "",
         "fpCron": "",
         "cronCount": "",
     }
+
+
+def spending_digest(config: Config) -> str:
+    """Digest the caps as the configuration has them, in 16 hex; the overlay has its own digest."""
+    caps = (
+        *(config.daily_cap, config.weekly_cap, config.monthly_cap, config.soft_hold_pct),
+        *(config.daily_token_cap, config.cap_action),
+    )
+    return hashlib.sha256(json.dumps(caps).encode()).hexdigest()[:16]
 
 
 def _caps(config: Config, overlay: LiveFile[Overlay] | None) -> str:

@@ -31,7 +31,7 @@ ROW = {
     "fpCron": ("c", "fp_cron", "c"),
     **{
         f"fp{what}": (what, f"fp_{what.lower()}", what)
-        for what in ("Pause", "Limits", "Settings", "Triggers")
+        for what in ("Pause", "Limits", "Settings", "Spending", "Triggers")
     },
 }
 WHOLE = {field: text for field, (text, _, _) in ROW.items()}
