@@ -35,10 +35,14 @@ class Here:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The queue that a job goes to, and why, in a sentence for a person (None: there was no choice)."""
+    """The queue that a job goes to, and why, in a sentence for a person (None: there was no choice).
+
+    `needs` are the capabilities that were asked for by name: a later move has to heed them too.
+    """
 
     queue: str
     note: str | None = None
+    needs: frozenset[str] = frozenset()
 
 
 def here(config: Config) -> Here:
@@ -79,6 +83,20 @@ def chosen(roster: Roster | Unreachable, this: Here, needs: Collection[str], job
             return _on_shared(live, this, needs, what)
         case _:
             return _on_this(roster, this, needs, what)
+
+
+def unasked(roster: Roster | Unreachable, this: Here) -> Destination:
+    """Choose the queue of a job for which nothing was asked, and tell who else takes from a shared one."""
+    others = [row for row in roster.live if row.name != this.name] if isinstance(roster, Roster) else []
+    if this.has_own_queue or not others:
+        return Destination(queue=this.queue)
+    takers = _cut([f"{row.name} (drained)" if row.draining else row.name for row in others], ", ")
+    notes = [
+        f"The job goes to the shared queue {SHARED_QUEUE}, and other hosts take from it too: {takers}",
+        _SAME_FOLDER,
+        "with PI_WORKER_NAME set, for its worker and for this command, this host has a queue of its own",
+    ]
+    return Destination(queue=SHARED_QUEUE, note=f"{'; '.join(notes)}.")
 
 
 def _on_host(row: HostRow, this: Here, what: str) -> Destination:

@@ -14,8 +14,10 @@ from dispatch.console.fleet_doubles import doubles
 from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
 from dispatch.console.fleet_words import AREA, clipped, jobs_wait, named, skew_words, who_and_why
 from dispatch.console.instants import span
+from hosts.names import SHARED_QUEUE
 from hosts.rows import SKEW_TOLD_MS, Presence, Roster
 
+WITHOUT_QUEUE = "host-without-queue"
 # Of what is told one by one.
 _MOST_TOLD = 4
 _REROUTE = "`manage.py reroute {host}` moves what waits to where it can run"
@@ -65,6 +67,20 @@ def _blind(facts: FleetFacts) -> Iterator[Finding]:
                 "It takes nothing new while it cannot: `manage.py doctor` on that machine says more.",
                 hosts=(row.name,),
             )
+
+
+def _hosts_without_queue(facts: FleetFacts) -> Iterator[Finding]:
+    """Find the hosts whose jobs others may take, and the other way round; alone, a host takes its own."""
+    live = facts.known.live
+    bare = tuple(sorted(row.name for row in live if not row.routes))
+    if bare and len(live) > 1:
+        have = "has no queue of its own" if len(bare) == 1 else "have no queue of their own"
+        yield AREA.warning(
+            WITHOUT_QUEUE,
+            f"{named(bare)} {have}: a job typed there goes to {SHARED_QUEUE}, and any host may take it",
+            "Set PI_WORKER_NAME there, for the worker and for `manage.py run`, and restart the worker.",
+            hosts=bare,
+        )
 
 
 def _queues_without_worker(facts: FleetFacts) -> Iterator[Finding]:
@@ -170,6 +186,7 @@ _RULES: tuple[Callable[[FleetFacts], Iterator[Finding]], ...] = (
     _silent,
     _skewed,
     _blind,
+    _hosts_without_queue,
     _queues_without_worker,
     _drained,
     _partly_paused,

@@ -60,7 +60,10 @@ class Plan:
 
 
 class Candidate(Protocol):
-    """A job that waits: its id as it stands in Valkey, the natural id, and what it is to do."""
+    """A job that waits: its id as it stands in Valkey, the natural id, what it is to do, what it was sent for.
+
+    `needs` are capabilities that were asked for beside those that its data names.
+    """
 
     @property
     def raw_id(self) -> bytes: ...  # noqa: D102
@@ -68,6 +71,8 @@ class Candidate(Protocol):
     def job_id(self) -> str: ...  # noqa: D102
     @property
     def job(self) -> JobData | Malformed: ...  # noqa: D102
+    @property
+    def needs(self) -> frozenset[str]: ...  # noqa: D102
 
 
 def plan(candidates: Iterable[Candidate], choice: Choice) -> Plan:
@@ -90,7 +95,7 @@ def _place(one: Candidate, choice: Choice) -> str | Staying:
     if one.job.kind is Kind.LOCAL and not choice.same_folders:
         why = f"its folder is on {choice.host}; --local-folders says that it is the same where the job goes"
         return Staying(job_id=one.job_id, reason=Stay.FOLDER, why=why)
-    needs = needs_of(encode(one.job)["data"])
+    needs = needs_of(encode(one.job)["data"]) | one.needs
     if choice.to is None:
         return _routed(one, needs, choice)
     missing = needs - choice.to.caps

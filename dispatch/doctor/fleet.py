@@ -9,7 +9,7 @@ from pathlib import Path
 from dispatch.console.findings import Finding, Mark
 from dispatch.console.fleet_doubles import SHARED_NAME, SHARED_STATE
 from dispatch.console.fleet_facts import FleetFacts
-from dispatch.console.fleet_findings import warnings
+from dispatch.console.fleet_findings import WITHOUT_QUEUE, warnings
 from dispatch.console.fleet_words import AREA, named
 from hosts.identity import StateDirectory
 from hosts.rows import Presence, Unreachable
@@ -60,7 +60,12 @@ def look(facts: FleetFacts, own: Own) -> Iterator[Finding]:
                 hosts=peers,
             )
         yield from _taken_name(facts, own)
-    yield from (_of_ours(finding, own) for finding in warnings(facts))
+    yield from (_of_ours(finding, own) for finding in warnings(facts) if not _is_told(finding, own))
+
+
+def _is_told(finding: Finding, own: Own) -> bool:
+    """Tell whether it says of this host alone what its undeclared name was said to bring."""
+    return finding.check == WITHOUT_QUEUE and finding.hosts == (own.name,) and not own.is_declared
 
 
 def _of_ours(finding: Finding, own: Own) -> Finding:

@@ -14,13 +14,17 @@ from dispatch.queue.chunks import chunks
 from dispatch.queue.entries import text
 from dispatch.queue.scripts import Scripts
 from dispatch.queue.states import State
+from hosts import capabilities
 from hosts import keys as hosts_keys
 
 if TYPE_CHECKING:
     import redis
 
+_FIELDS = ("status", "origin", "data", "needs")
 # How far the other queue's front is looked at: what stands deeper is far from being taken.
 _FRONT = 5000
+# Of a longer text of needs the rest is not read; a name cut short is one that nobody has, so the job stays.
+_MOST_NEEDS_BYTES = 4096
 
 
 class Moved(StrEnum):
@@ -40,11 +44,15 @@ class Moved(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A job in line or asleep: its id as it stands in Valkey, the natural id, and what it is to do."""
+    """A job in line or asleep: its id as it stands in Valkey, the natural id, and what it is to do.
+
+    `needs` are the capabilities that were asked for when it was enqueued, beside what its data needs.
+    """
 
     raw_id: bytes
     job_id: str
     job: JobData | Malformed = field(repr=False)
+    needs: frozenset[str] = frozenset()
 
 
 def read_waiting(client: redis.Redis, queue: str) -> tuple[Waiting, ...]:
@@ -59,15 +67,20 @@ def read_waiting(client: redis.Redis, queue: str) -> tuple[Waiting, ...]:
         line, asleep = cast("list[list[bytes]]", pipeline.execute())
     raw_ids = tuple(dict.fromkeys((*line, *asleep)))
     return tuple(
-        _waiting(raw_id, data or b"")
-        for raw_id, (status, origin, data) in hashes.read(client, raw_ids, ("status", "origin", "data"))
+        _waiting(raw_id, data or b"", needs or b"")
+        for raw_id, (status, origin, data, needs) in hashes.read(client, raw_ids, _FIELDS)
         if text(status) in {State.QUEUED, State.SCHEDULED} and text(origin) == queue
     )
 
 
-def _waiting(raw_id: bytes, data: bytes) -> Waiting:
+def _waiting(raw_id: bytes, data: bytes, needs: bytes) -> Waiting:
     rq_id = raw_id.decode("utf-8", "backslashreplace")
-    return Waiting(raw_id=raw_id, job_id=natural_id(rq_id) or rq_id, job=decode(data))
+    return Waiting(
+        raw_id=raw_id,
+        job_id=natural_id(rq_id) or rq_id,
+        job=decode(data),
+        needs=capabilities.parse(needs[:_MOST_NEEDS_BYTES].decode("utf-8", "replace")),
+    )
 
 
 def move(client: redis.Redis, raw_ids: Sequence[bytes], *, source: str, target: str) -> dict[bytes, Moved]:

@@ -11,10 +11,13 @@ from dispatch.ids import rq_id
 from dispatch.jobs import CALLABLE, encode
 from dispatch.queue import queues
 from dispatch.queue.states import State, look
+from hosts import capabilities
 from hosts import keys as hosts_keys
 from pidispatch_site.errors import OperationalError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import redis
     from rq import Queue
 
@@ -70,16 +73,19 @@ class Producer:
         *,
         keeping: Keeping = LOCAL,
         scope_hash: str | None = None,
+        needs: Collection[str] = (),
     ) -> Enqueued | Exists:
         """Put the job at the back of the queue under its natural id, unless the id exists.
 
+        `needs` are capabilities that were asked for beside what the job's own data needs.
         An enqueue whose answer was lost may be repeated: it answers Exists then. ValueError for an id that RQ
         could not hold.
         """
         for _ in range(_TRIES):
             now_ms = self._introduce(queue)
+            ours = _our_fields(keeping, scope_hash, needs, now_ms)
             try:
-                self._add(queue, job_id, job, keeping, scope_hash, now_ms)
+                self._add(queue, job_id, job, keeping, ours)
             except DuplicateJobError:
                 standing = look(self._client, job_id)
                 if standing:
@@ -98,7 +104,7 @@ class Producer:
         return int(seconds) * 1000 + int(micros) // 1000
 
     def _add(
-        self, name: str, job_id: str, job: JobData, keeping: Keeping, scope_hash: str | None, now_ms: int
+        self, name: str, job_id: str, job: JobData, keeping: Keeping, ours: dict[str, str | int]
     ) -> None:
         queue = self._queues.get(name)
         if queue is None:
@@ -117,7 +123,21 @@ class Producer:
                 description=encoded,
             ),
         )
-        rq_job.ours = {"attempt": 0, "attempts": keeping.attempts, "putBacks": 0, "firstQueued": now_ms}
-        if scope_hash:
-            rq_job.ours["scope"] = scope_hash
+        rq_job.ours = ours
         queue.enqueue_job(rq_job, unique=True)
+
+
+def _our_fields(
+    keeping: Keeping, scope_hash: str | None, needs: Collection[str], now_ms: int
+) -> dict[str, str | int]:
+    ours: dict[str, str | int] = {
+        "attempt": 0,
+        "attempts": keeping.attempts,
+        "putBacks": 0,
+        "firstQueued": now_ms,
+    }
+    if scope_hash:
+        ours["scope"] = scope_hash
+    if needs:
+        ours["needs"] = capabilities.published(needs)
+    return ours

@@ -15,7 +15,7 @@ from dispatch.queue.popper import Claimed
 from hosts import switches
 from pidispatch_site.errors import ConfigurationError, OperationalError
 from tests.dispatch.consolekit import NOBODY, Case, Console, run_all
-from tests.dispatch.queuekit import Host, age_beat, assert_sound, everything, hash_of, listed, now_ms
+from tests.dispatch.queuekit import JOB, Host, age_beat, assert_sound, everything, hash_of, listed, now_ms
 from tests.harness.forge_jobs import forge_job
 
 OWN = "pi-jobs@alpha"
@@ -90,6 +90,24 @@ def test_what_can_goes_where_it_can_be_done_and_the_rest_is_told_with_why(valkey
         ("local-1", "started"),
         ("local-2", "in-hand"),
     ]
+
+
+def test_a_job_sent_for_what_a_host_has_stays_until_another_has_it(valkey, host):
+    host.producer.enqueue(OWN, "local-1", JOB, needs=["w:green"])
+    appear(valkey, "beta", caps="w:red")
+
+    kept = ask(valkey, same_folders=True)
+    to_beta = ask(valkey, "beta", same_folders=True)
+    appear(valkey, "gamma", caps="w:green")
+    found = ask(valkey, same_folders=True)
+
+    assert [one.why for one in (*kept.stayed, *to_beta.stayed)] == [
+        "it needs w:green, and no live host has that",
+        "it needs w:green, and beta does not have that",
+    ]
+    assert (dict(kept.moved), dict(to_beta.moved)) == ({}, {})
+    assert (dict(found.moved), found.stayed) == ({"pi-jobs@gamma": ("local-1",)}, ())
+    assert hash_of(valkey, "local-1")["needs"] == "w:green"
 
 
 def test_a_second_time_finds_what_was_put_back_meanwhile(valkey, host):

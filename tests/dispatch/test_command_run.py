@@ -214,6 +214,17 @@ def test_a_host_without_a_declared_name_uses_the_shared_queue(console, valkey):
     assert said.err.startswith("The job waits: no worker is there to take jobs from pi-jobs;")
 
 
+def test_without_a_declared_name_it_is_told_which_other_hosts_may_take_the_job(console, valkey):
+    register(valkey, "there")
+
+    said = console.run("run", "good", *TASK, PI_WORKER_NAME=None)
+
+    assert (said.code, listed(valkey, QUEUE)) == (0, [said.out.strip()]), said.err
+    assert said.err.startswith(
+        "The job goes to the shared queue pi-jobs, and other hosts take from it too: there;"
+    )
+
+
 def test_a_job_goes_to_a_host_that_has_all_it_needs_or_nowhere(console, valkey):
     register(valkey, "here", caps="s:prod")
     register(valkey, "there", caps="s:prod,w:lint")
@@ -223,6 +234,7 @@ def test_a_job_goes_to_a_host_that_has_all_it_needs_or_nowhere(console, valkey):
 
     assert (sent.code, refused.code, refused.out) == (0, 1, ""), (sent, refused)
     assert listed(valkey, "pi-jobs@there") == [sent.out.strip()]
+    assert hash_of(valkey, sent.out.strip())["needs"] == "s:prod"
     assert sent.err.startswith(
         "The job goes to pi-jobs@there: host there has s:prod, w:lint; the folder must"
     )

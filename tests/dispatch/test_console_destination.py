@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.console.destination import Here, chosen, here, misnamed
+from dispatch.console.destination import Here, chosen, here, misnamed, unasked
 from hosts.names import SHARED_QUEUE, host_queue
 from hosts.rows import LATE_MS, HostRow, Roster, Unreachable
 from pidispatch_site import conf
@@ -146,6 +146,29 @@ def test_a_job_whose_need_nobody_is_known_to_meet_is_refused(rows, where, says):
 def roster_of(rows):
     hosts = tuple(sorted(rows, key=lambda row: row.name)) if rows is not None else ()
     return Unreachable("timeout") if rows is None else Roster(now_ms=1, hosts=hosts)
+
+
+@pytest.mark.parametrize(
+    ("rows", "where", "others"),
+    [
+        pytest.param(
+            [IDLE, host("here"), host("tired", draining=True)], False, "idle, tired (drained)", id="others"
+        ),
+        pytest.param([IDLE], True, None, id="a queue of its own"),
+        pytest.param([host("here"), host("old", stale_ms=LATE_MS + 1)], False, None, id="nobody else lives"),
+        pytest.param(None, False, None, id="nobody knows"),
+    ],
+)
+def test_who_else_may_take_a_job_from_the_shared_queue_is_told(rows, where, others):
+    found = unasked(roster_of(rows), this(named=where))
+
+    assert found.queue == ("pi-jobs@here" if where else "pi-jobs")
+    assert found.note == (
+        others
+        and f"The job goes to the shared queue pi-jobs, and other hosts take from it too: {others}"
+        f"{ELSEWHERE[:-1]}; with PI_WORKER_NAME set, for its worker and for this command, this host has a"
+        " queue of its own."
+    )
 
 
 def test_what_is_no_capability_is_named_with_what_is():

@@ -51,6 +51,16 @@ TOLD = {
     ),
     "behind": (fleet(row("alpha", skew_ms=-5_001)), "clock-skew", "alpha is 5.0 s behind Valkey's"),
     "blind": (fleet(row("alpha", blind="engine")), "host-blind", "a moment ago: engine"),
+    "no queue of its own beside others": (
+        fleet(A, row("bravo", routes=False)),
+        "host-without-queue",
+        "bravo has no queue of its own: a job typed there goes to pi-jobs",
+    ),
+    "nobody has a queue of its own": (
+        fleet(row("alpha", routes=False), row("bravo", routes=False)),
+        "host-without-queue",
+        "alpha, bravo have no queue of their own",
+    ),
     "nobody takes from the shared queue": (
         fleet(queue(SHARED, age_ms=46_000, waiting=1)),
         "queue-without-worker",
@@ -128,6 +138,11 @@ TOLD = {
         "settings-differ",
         "alpha / bravo",
     ),
+    "caps, one abstains": (
+        fleet(row("alpha", fp_spending="1a"), row("bravo", fp_spending="2b"), C),
+        "spending-caps-differ",
+        "spending caps differ between alpha / bravo",
+    ),
     "unreadable": (
         fleet(A, unreadable=(UnreadableRow(shown="x:y", why="is no worker name"),)),
         "registry-unreadable",
@@ -142,6 +157,7 @@ TOLD = {
 
 SILENT = {
     "one host": fleet(A),
+    "one host without a queue of its own": fleet(row("alpha", routes=False)),
     "hosts that are alike": fleet(A, B, C),
     "nobody": fleet(),
     "the predecessor of a name": fleet(
@@ -163,6 +179,7 @@ SILENT = {
     "the fleet paused, and a queue": fleet(A, B, queue(SHARED, pause=PAUSE), pause=PAUSE),
     "drained and empty": fleet(row("alpha", draining=True)),
     "a host that does not say": fleet(A, row("bravo", version="", image_digest="", tz="")),
+    "caps, one abstains": fleet(row("alpha", fp_spending="1a"), row("bravo", fp_spending="1a"), C),
     "cron, one abstains": fleet(row("alpha", fp_cron="1a"), B),
     "records of a host that is there": fleet(A, known("alpha", age_ms=3000), pending={host_id("alpha"): 3}),
 }

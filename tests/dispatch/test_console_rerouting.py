@@ -48,8 +48,8 @@ def test_a_job_goes_where_it_can_be_done(job, choice, queue):
     assert plan([waiting(job)], choice) == Plan(moves={queue: [b"local-1"]})
 
 
-def waiting(job, number=1):
-    return Waiting(raw_id=b"local-%d" % number, job_id=f"local-{number}", job=job)
+def waiting(job, number=1, needs=()):
+    return Waiting(raw_id=b"local-%d" % number, job_id=f"local-{number}", job=job, needs=frozenset(needs))
 
 
 DEPLOYS = "it needs s:deploy, and "
@@ -103,6 +103,22 @@ def test_of_many_needs_the_missing_ones_are_named():
         why="it needs s:default, w:b, and delta does not have that",
         needs=("s:default", "w:b"),
     )
+
+
+@pytest.mark.parametrize(
+    ("others", "queue", "why"),
+    [
+        ((PLAIN, CAPABLE), "pi-jobs@beta", None),
+        ((CAPABLE, TWIN), "pi-jobs", None),
+        ((PLAIN,), None, "it needs s:deploy, w:news, and no live host has that"),
+        ((replace(PLAIN, caps=frozenset({"s:deploy"})),), None, "it needs s:deploy, w:news, and no live"),
+    ],
+)
+def test_what_was_asked_for_counts_beside_what_the_job_itself_needs(others, queue, why):
+    found = plan([waiting(DEPLOY, needs=["w:news"])], replace(LEAVE, others=others))
+
+    assert list(found.moves) == ([queue] if queue else [])
+    assert [one.why.startswith(why) for one in found.stays] == ([True] if why else [])
 
 
 def test_jobs_keep_their_order_within_each_queue():

@@ -28,13 +28,18 @@ TOLD = {
         [("hosts", Mark.OK, "1 host is live: alpha; here, which is this one, is not")],
     ),
     "nobody is": (facts_of(), HERE, [("hosts", Mark.WARNING, "no host is live")]),
-    "peers, and no name": (
-        facts_of(A, US),
+    "peers, and no name, which is told once": (
+        facts_of(A, row("here", routes=False)),
         SINGLE,
         [
             ("hosts", Mark.OK, "2 hosts are live: alpha, here"),
             ("name-not-declared", Mark.WARNING, "other hosts (alpha), and this one has no declared name"),
         ],
+    ),
+    "a peer without a queue of its own": (
+        facts_of(row("alpha", routes=False), US),
+        HERE,
+        [("hosts", Mark.OK, "2 hosts"), ("host-without-queue", Mark.WARNING, "alpha has no queue")],
     ),
     "a name that cannot be used": (
         facts_of(A),

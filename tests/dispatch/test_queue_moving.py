@@ -239,6 +239,27 @@ def test_who_waits_is_read_in_line_then_asleep_without_what_is_none_of_it(valkey
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        (None, set()),
+        ("", set()),
+        ("s:a,w:green", {"s:a", "w:green"}),
+        ("s:a, w:b,x:c,,w:d e", {"s:a"}),
+        (b"\xff\0,w:b", {"w:b"}),
+        ("w:" + "x" * 10_000, {"w:" + "x" * 4094}),
+    ],
+)
+def test_what_a_job_was_asked_to_have_is_read_whoever_wrote_it(valkey, host, text, needs):
+    host.enqueue("local-1")
+    if text is not None:
+        valkey.hset(keys.job(b"local-1"), "needs", text)
+
+    [one] = read_waiting(valkey, OWN)
+
+    assert one.needs == needs
+
+
 def test_jobs_that_are_taken_while_they_move_are_taken_once(valkey, host, valkey_url):
     ids = [f"local-{number}" for number in range(300)]
     host.enqueue(*ids)

@@ -28,7 +28,7 @@ def test_a_job_stands_at_the_back_with_all_its_fields(valkey, host):
     host.enqueue("local-0")
     before = now_ms(valkey)
 
-    answer = host.producer.enqueue(QUEUE, "local-1", JOB, scope_hash="abcd")
+    answer = host.producer.enqueue(QUEUE, "local-1", JOB, scope_hash="abcd", needs=["w:b", "s:a"])
 
     job = hash_of(valkey, "local-1")
     assert isinstance(answer, Enqueued)
@@ -36,6 +36,7 @@ def test_a_job_stands_at_the_back_with_all_its_fields(valkey, host):
     assert listed(valkey) == ["local-0", "local-1"]
     assert (job["attempt"], job["attempts"], job["putBacks"]) == ("0", "2", "0")
     assert (job["firstQueued"], job["scope"]) == (str(answer.first_queued_ms), "abcd")
+    assert (job["needs"], hash_of(valkey, "local-0").get("needs")) == ("s:a,w:b", None)
     assert (job["status"], job["origin"], job["timeout"]) == ("queued", QUEUE, "-1")
     assert valkey.ttl(keys.job(b"local-1")) == -1
 

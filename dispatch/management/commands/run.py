@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
 from dispatch.console.conditions import authored, judged_here, misused
-from dispatch.console.destination import Destination, chosen, here, misnamed
+from dispatch.console.destination import Destination, chosen, here, misnamed, unasked
 from dispatch.console.explained import explained
 from dispatch.console.follow import EXIT_CODES, Follower
 from dispatch.console.lookup import why_it_waits
@@ -108,7 +109,7 @@ class Command(BaseCommand):
         url = clients.resolve(config.valkey_url, state, start=True, others_seconds=_VALKEY_SECONDS)
         with reached(url) as server:
             goes = _destination(server, config, options["needs"], job, job_id)
-            self.stdout.write(_enqueue(server, goes.queue, job_id, job, folder, say=self._say))
+            self.stdout.write(_enqueue(server, goes, job_id, job, folder, say=self._say))
             # The id first, wherever the two streams go.
             self.stdout.flush()
             if goes.note:
@@ -181,15 +182,20 @@ def _destination(
     server: Server, config: Config, needs: Sequence[str], job: JobData, job_id: str
 ) -> Destination:
     """Find the queue: this host's, unless something is asked for that a host has to have."""
+    this = here(config)
     if not needs:
-        return Destination(queue=here(config).queue)
+        # A queue of one's own is nobody else's: then nothing is asked of the registry.
+        return (
+            Destination(queue=this.queue) if this.has_own_queue else unasked(roster.read(server.client), this)
+        )
     all_needs = needs_of(encode(job)["data"]).union(needs)
-    return chosen(roster.read(server.client), here(config), all_needs, job_id)
+    goes = chosen(roster.read(server.client), this, all_needs, job_id)
+    return replace(goes, needs=frozenset(needs))
 
 
 def _enqueue(
     server: Server,
-    queue: str,
+    goes: Destination,
     job_id: str,
     job: JobData,
     folder: CheckedFolder,
@@ -197,11 +203,13 @@ def _enqueue(
     say: Callable[[str], None],
 ) -> str:
     """Enqueue it; the line to print, `OperationalError` when the id stands where it will not run again."""
-    found = Producer(server.client).enqueue(queue, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash)
+    found = Producer(server.client).enqueue(
+        goes.queue, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash, needs=goes.needs
+    )
     if not isinstance(found, Exists):
         return job_id
     line = f"exists {job_id} {found.state}"
-    if found.state.is_waiting and found.queue == queue:
+    if found.state.is_waiting and found.queue == goes.queue:
         if job.wait_for:
             say("It stands as it was first asked for; --after and --wait-for change nothing of it now.")
         return line
