@@ -60,7 +60,7 @@ class Plan:
 
 
 class Candidate(Protocol):
-    """A job that waits: its id as it stands in Valkey, the natural id, what it is to do.
+    """A job that waits: its id as it stands in Valkey, the natural id, and what it is to do.
 
     `needs` are capabilities that were asked for beside those that its data names.
     """
