@@ -24,6 +24,7 @@ _BEGINNINGS = (
     *(_KEYS.jobs, _KEYS.scheduled, _KEYS.started, _KEYS.takers, _KEYS.pause),
     hosts_keys.stop_request(""),
     hosts_keys.pending_records(""),
+    hosts_keys.drain(""),
 )
 
 
@@ -60,6 +61,7 @@ def _facts(found: Roster | Unreachable, answer: Mapping[str, Any]) -> FleetFacts
             for host, at, by, reason in answer["stops"]
         ),
         pending=dict(answer["pending"]),
+        drained=frozenset(answer["drained"]),
     )
 
 

@@ -34,6 +34,7 @@ def _host_data(host: HostLook, facts: FleetFacts) -> dict[str, Any]:
         "presence": host.presence.value,
         "beatAge": host.stale_ms,
         "queue": host.queue.name if host.queue else None,
+        "draining": host.draining,
         "askedToStop": host.name in facts.asked_to_stop,
         **(_row_data(host.row) if host.row else {}),
     }
@@ -47,7 +48,6 @@ def _row_data(row: HostRow) -> dict[str, Any]:
         "slots": row.concurrency,
         "slotsUsed": row.slots_used,
         "routes": row.routes,
-        "draining": row.draining,
         "blind": row.blind or None,
         "version": row.version or None,
         "image": row.image or None,

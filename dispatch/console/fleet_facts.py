@@ -59,13 +59,17 @@ class QueueLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
-    """One host, there (`row`) or known from before, with its own queue where there is one."""
+    """One host, there (`row`) or known from before, with its own queue where there is one.
+
+    `draining`: it is drained, there or not.
+    """
 
     name: str
     row: HostRow | None = None
     host_id: str | None = None
     stale_ms: int | None = None
     queue: QueueLook | None = None
+    draining: bool = False
 
     @property
     def presence(self) -> Presence:
@@ -79,6 +83,7 @@ class FleetFacts:
     """The fleet at `now_ms`. `queues` by name, the shared one first; `pause` is the whole fleet's.
 
     `pending` are the records that a host has yet to write, by its host-id, only where there are some.
+    `drained` are the names of known hosts, there or gone, whose drain holds.
     """
 
     now_ms: int
@@ -87,6 +92,7 @@ class FleetFacts:
     pause: Pause | None = None
     stops: tuple[StopAsked, ...] = ()
     pending: Mapping[str, int] = field(default_factory=dict)
+    drained: frozenset[str] = frozenset()
 
     @cached_property
     def known(self) -> Roster:
@@ -117,9 +123,22 @@ class FleetFacts:
     def _host(self, name: str, row: HostRow | None) -> HostLook:
         queue = self.queues.get(host_queue(name))
         if row:
-            return HostLook(name=name, row=row, host_id=row.host_id, stale_ms=row.stale_ms, queue=queue)
+            return HostLook(
+                name=name,
+                row=row,
+                host_id=row.host_id,
+                stale_ms=row.stale_ms,
+                queue=queue,
+                draining=row.draining,
+            )
         gone = self.gone[name]
-        return HostLook(name=name, host_id=gone.host_id, stale_ms=self.silence_ms(gone), queue=queue)
+        return HostLook(
+            name=name,
+            host_id=gone.host_id,
+            stale_ms=self.silence_ms(gone),
+            queue=queue,
+            draining=name in self.drained,
+        )
 
     def silence_ms(self, host: KnownHost) -> int:
         """Tell how long ago it last beat."""

@@ -12,7 +12,16 @@ from dispatch.console.findings import Finding
 from dispatch.console.fleet_differences import differing
 from dispatch.console.fleet_doubles import doubles
 from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
-from dispatch.console.fleet_words import AREA, clipped, jobs_wait, named, skew_words, who_and_why
+from dispatch.console.fleet_words import (
+    AREA,
+    blind_to,
+    clipped,
+    jobs_wait,
+    named,
+    skew_words,
+    was_cut_off,
+    who_and_why,
+)
 from dispatch.console.instants import span
 from hosts.names import SHARED_QUEUE
 from hosts.rows import SKEW_TOLD_MS, Presence, Roster
@@ -60,11 +69,25 @@ def _skewed(facts: FleetFacts) -> Iterator[Finding]:
 
 def _blind(facts: FleetFacts) -> Iterator[Finding]:
     for row in facts.rows:
-        if row.blind:
+        blind = blind_to(row)
+        if blind:
             yield AREA.warning(
                 "host-blind",
-                f"{row.name} cannot see, or could not a moment ago: {clipped(row.blind)}",
+                f"{row.name} cannot see, or could not a moment ago: {clipped(blind)}",
                 "It takes nothing new while it cannot: `manage.py doctor` on that machine says more.",
+                hosts=(row.name,),
+            )
+
+
+def _cut_off(facts: FleetFacts) -> Iterator[Finding]:
+    for row in facts.rows:
+        if was_cut_off(row):
+            is_back = row.presence is Presence.ALIVE and not row.draining and not blind_to(row)
+            again = "; it takes jobs again" if is_back else ""
+            yield AREA.warning(
+                "host-was-cut-off",
+                f"{row.name} was cut off from Valkey for a while until a moment ago{again}",
+                "If that repeats, look at that machine's network and its way to Valkey.",
                 hosts=(row.name,),
             )
 
@@ -104,15 +127,17 @@ def _orphaned(facts: FleetFacts, queue: QueueLook, host: str, *, is_there: bool)
     if is_there:
         why = f"{host} drains no queue of its own: its name is not declared there"
     elif host in facts.gone:
-        why = f"{host} has been gone for {span(facts.silence_ms(facts.gone[host]))}"
+        drained = ", drained" if host in facts.drained else ""
+        why = f"{host} has been gone for {span(facts.silence_ms(facts.gone[host]))}{drained}"
     elif not isinstance(facts.roster, Roster):
         why = "no worker takes from it"
     else:
         why = f"no host named {host} is there"
+    undrain = f", and `manage.py undrain {host}`" if host in facts.drained else ""
     return AREA.warning(
         "queue-without-host",
         f"{jobs_wait(queue.jobs)} in {queue.name}, and {why}",
-        f"Start its worker, with PI_WORKER_NAME={host}, or {_REROUTE.format(host=host)}.",
+        f"Start its worker, with PI_WORKER_NAME={host}{undrain}, or {_REROUTE.format(host=host)}.",
         hosts=(host,),
     )
 
@@ -186,6 +211,7 @@ _RULES: tuple[Callable[[FleetFacts], Iterator[Finding]], ...] = (
     _silent,
     _skewed,
     _blind,
+    _cut_off,
     _hosts_without_queue,
     _queues_without_worker,
     _drained,

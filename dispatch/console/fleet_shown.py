@@ -14,7 +14,7 @@ from dispatch.console import findings_shown
 from dispatch.console.findings_shown import Marks
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
-from dispatch.console.fleet_words import clipped, short_value, who_and_why
+from dispatch.console.fleet_words import blind_to, clipped, short_value, was_cut_off, who_and_why
 from dispatch.console.instants import ahead, span, stamp
 from hosts.rows import SKEW_TOLD_MS, HostRow, Presence, Unreachable
 
@@ -125,10 +125,12 @@ def _figures(queue: QueueLook | None) -> tuple[str, str, str]:
 def _states(host: HostLook, facts: FleetFacts) -> Iterator[str]:
     row = host.row
     yield host.presence.value
-    if row and row.draining:
+    if host.draining:
         yield "draining"
-    if row and row.blind:
-        yield f"blind ({clipped(row.blind)})"
+    if row and blind_to(row):
+        yield f"blind ({clipped(blind_to(row))})"
+    if row and was_cut_off(row):
+        yield "was cut off"
     if row and row.skew_ms is not None and abs(row.skew_ms) > SKEW_TOLD_MS:
         yield f"clock {row.skew_ms / 1000:+.1f} s"
     if host.name in facts.asked_to_stop:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 from dispatch.console.findings import Area
 from dispatch.console.fleet_facts import Pause
+from hosts.rows import HostRow
 
 AREA = Area("fleet")
 # A line stays one that a person reads, whatever the size of the fleet.
 _MOST_NAMED = 6
 _LONGEST_VALUE = 40
 _DIGEST = "sha256:"
+# The word for it in a row (ADR 13).
+_CUT_OFF = "valkey"
 
 
 def named(hosts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
@@ -39,6 +42,16 @@ def clipped(text: str) -> str:
 def short_value(text: str) -> str:
     """Show what a host says of itself, of a digest what tells it from others."""
     return text.removeprefix(_DIGEST)[:12] if text.startswith(_DIGEST) else clipped(text)
+
+
+def blind_to(row: HostRow) -> str:
+    """Name what a host cannot see, by its own words; blank: nothing."""
+    return ",".join(word for word in row.blind.split(",") if word != _CUT_OFF)
+
+
+def was_cut_off(row: HostRow) -> bool:
+    """Whether it says that it could not reach Valkey, which whoever reads that knows to be over."""
+    return _CUT_OFF in row.blind.split(",")
 
 
 def jobs_wait(count: int) -> str:

@@ -29,7 +29,7 @@ def lines(facts, columns=80):
 def test_the_tables_in_eighty_columns():
     facts = fleetkit.fleet(
         row("alpha"),
-        row("bravo", age_ms=61_000, skew_ms=-7_200, draining=True, blind="engine", slots_used=None),
+        row("bravo", age_ms=61_000, skew_ms=-7_200, draining=True, blind="engine,valkey", slots_used=None),
         known("charlie", age_ms=3 * DAY_MS),
         queue(SHARED, waiting=12),
         queue("pi-jobs@alpha", waiting=5, deferred=1, held=2, pause=PAUSED),
@@ -38,6 +38,7 @@ def test_the_tables_in_eighty_columns():
         queue("pi-jobs@ghost", age_ms=None),
         stops=(StopAsked(host="alpha"),),
         unreadable=(UnreadableRow(shown="x:y", why="is no worker name"),),
+        drained=frozenset({"charlie"}),
     )
 
     found = lines(facts)
@@ -51,8 +52,9 @@ def test_the_tables_in_eighty_columns():
         "                                                        queue paused by me:",
         "                                                        lunch",
         "bravo          1 min 1 s ago    ?/4     ?      0     0  late, draining, blind",
-        "                                                        (engine), clock -7.2 s",
-        "charlie        3 d ago            -     0      0     0  gone",
+        "                                                        (engine), was cut off,",
+        "                                                        clock -7.2 s",
+        "charlie        3 d ago            -     0      0     0  gone, draining",
         "pi-jobs        -                  -    12      0     0  the shared queue",
         "pi-jobs@ghost  -                  -     0      0     0  the queue of a host that",
         "                                                        is not there, no worker",
@@ -108,10 +110,11 @@ def test_values_of_any_length_keep_to_the_columns_and_names_are_whole(columns):
 
 def test_the_data_say_the_same():
     facts = fleetkit.fleet(
-        row("alpha", fp_pause="1a"),
+        row("alpha", fp_pause="1a", blind="valkey"),
         known("charlie", age_ms=DAY_MS),
         queue("pi-jobs@charlie", age_ms=None, waiting=3, pause=PAUSED),
         stops=(StopAsked(host="charlie"),),
+        drained=frozenset({"charlie"}),
     )
 
     data = json.loads(json.dumps(fleet_data.as_data(facts)))
@@ -132,12 +135,14 @@ def test_the_data_say_the_same():
     assert alpha["caps"] == ["s:default", "w:ci"]
     assert alpha["loaded"]["pauseWindows"] == "1a"
     assert alpha["loaded"]["settings"] is None
+    assert (alpha["draining"], alpha["blind"]) == (False, "valkey")
     assert charlie == {
         "name": "charlie",
         "hostId": host_id("charlie"),
         "presence": "gone",
         "beatAge": DAY_MS,
         "queue": "pi-jobs@charlie",
+        "draining": True,
         "askedToStop": True,
     }
     assert data["queues"][2] == {
@@ -150,11 +155,12 @@ def test_the_data_say_the_same():
         "paused": {"by": "me", "reason": "lunch", "since": NOW - 1000, "until": NOW + 60_000},
     }
     assert [one["check"] for one in data["warnings"]] == [
+        "host-was-cut-off",
         "queue-without-host",
         "partly-paused",
         "stop-stands",
     ]
-    assert data["warnings"][0]["result"] == "warning"
+    assert data["warnings"][1]["result"] == "warning"
 
 
 def test_no_registry_is_no_empty_list():
@@ -179,6 +185,7 @@ def test_what_stands_in_valkey_is_read_as_it_is(valkey):
         keys.stop_request("bravo"), mapping={"id": "1", "at": now_ms(valkey), "by": "ann", "reason": "x"}
     )
     switches.pause(valkey, ["pi-jobs@bravo"], by="me", reason="gone")
+    switches.drain(valkey, "bravo", by="me", reason="")
     before = everything(valkey)
 
     facts = fleet.read(valkey)
@@ -194,6 +201,7 @@ def test_what_stands_in_valkey_is_read_as_it_is(valkey):
     assert facts.is_taken_from(facts.queues["pi-jobs@alpha"])
     assert list(facts.queues) == [SHARED, "pi-jobs@alpha", "pi-jobs@bravo"]
     assert [(one.name, one.presence) for one in facts.hosts] == [("alpha", "alive"), ("bravo", "gone")]
+    assert [one.draining for one in facts.hosts] == [False, True]
     assert (facts.queues["pi-jobs@bravo"].pause.by, facts.queues["pi-jobs@bravo"].pause.reason) == (
         "me",
         "gone",

@@ -51,6 +51,16 @@ TOLD = {
     ),
     "behind": (fleet(row("alpha", skew_ms=-5_001)), "clock-skew", "alpha is 5.0 s behind Valkey's"),
     "blind": (fleet(row("alpha", blind="engine")), "host-blind", "a moment ago: engine"),
+    "cut off": (
+        fleet(row("alpha", blind="valkey")),
+        "host-was-cut-off",
+        "cut off from Valkey for a while until a moment ago; it takes jobs again",
+    ),
+    "cut off, drained": (
+        fleet(row("alpha", blind="valkey", draining=True)),
+        "host-was-cut-off",
+        "until a moment ago",
+    ),
     "no queue of its own beside others": (
         fleet(A, row("bravo", routes=False)),
         "host-without-queue",
@@ -70,6 +80,14 @@ TOLD = {
         fleet(A, known("charlie", age_ms=3 * DAY_MS), queue("pi-jobs@charlie", age_ms=None, deferred=2)),
         "queue-without-host",
         "2 jobs wait in pi-jobs@charlie, and charlie has been gone for 3 d",
+    ),
+    "gone host, drained": (
+        fleet(
+            *(A, known("charlie", age_ms=DAY_MS), queue("pi-jobs@charlie", age_ms=None, waiting=1)),
+            drained=frozenset({"charlie"}),
+        ),
+        "queue-without-host",
+        "charlie has been gone for 1 d, drained",
     ),
     "a host nobody knows": (
         fleet(A, queue("pi-jobs@ghost", age_ms=None, held=1)),
@@ -179,7 +197,10 @@ SILENT = {
     "the fleet paused, and a queue": fleet(A, B, queue(SHARED, pause=PAUSE), pause=PAUSE),
     "drained and empty": fleet(row("alpha", draining=True)),
     "a host that does not say": fleet(A, row("bravo", version="", image_digest="", tz="")),
-    "caps, one abstains": fleet(row("alpha", fp_spending="1a"), row("bravo", fp_spending="1a"), C),
+    "caps that are alike": fleet(row("alpha", fp_spending="1a"), row("bravo", fp_spending="1a"), C),
+    "gone and drained, nothing waits": fleet(
+        A, known("charlie", age_ms=DAY_MS), drained=frozenset({"charlie"})
+    ),
     "cron, one abstains": fleet(row("alpha", fp_cron="1a"), B),
     "records of a host that is there": fleet(A, known("alpha", age_ms=3000), pending={host_id("alpha"): 3}),
 }
@@ -214,6 +235,20 @@ def test_where_jobs_are_stuck_the_fix_names_the_command():
 
     assert set(fixes) == {"late", "tired", "ghost"}
     assert all(f"`manage.py reroute {host}`" in fix for host, fix in fixes.items())
+
+
+def test_of_a_host_that_is_blind_to_its_engine_both_are_told_and_no_more_jobs_promised():
+    blind, cut_off = warnings(fleet(row("alpha", blind="engine,valkey")))
+
+    assert (blind.check, blind.text.endswith(": engine")) == ("host-blind", True)
+    assert (cut_off.check, "takes jobs" in cut_off.text) == ("host-was-cut-off", False)
+
+
+def test_a_drained_host_that_is_gone_must_be_undrained_too():
+    (told,) = warnings(TOLD["gone host, drained"][0])
+    assert "PI_WORKER_NAME=charlie, and `manage.py undrain charlie`, or" in told.fix
+    (told,) = warnings(TOLD["gone host"][0])
+    assert "undrain" not in told.fix
 
 
 def test_a_large_fleet_makes_no_long_lines():

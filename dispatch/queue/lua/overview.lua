@@ -1,19 +1,20 @@
--- overview: every queue with its figures and its pause, who was asked to stop, and which records wait for their
+-- overview: every queue with its figures and its pause, who was asked to stop or is drained, and which records wait for their
 -- host, at one instant. Changes nothing, and a key of a wrong type costs one figure, not the answer.
 --
 -- KEYS  1 pause:*   2 queues:known
 -- ARGV  1 JSON of names: queues (beside the known ones), hosts, hostIds
---       2-8 the beginnings of keys: queue list, scheduled set, started registry, takers, pause, request to stop,
---           pending records
+--       2-9 the beginnings of keys: queue list, scheduled set, started registry, takers, pause, request to stop,
+--           pending records, drain
 -- Answers one JSON text, since a reader takes long over thousands of small ones:
 --   {"now": ms, "pause": flag, "queues": [[name, waiting, in hand, started, sleeping, held, last beat, flag], ...],
---    "stops": [[host, at, by, reason], ...], "pending": [[host-id, count], ...]}
+--    "stops": [[host, at, by, reason], ...], "pending": [[host-id, count], ...],
+--    "drained": [host, ...]}
 --   A figure is -1 where it cannot be read. A flag is ['1', by, reason, since, until], or ['0'] when it does not
 --   hold; texts are cut to 500 bytes. Nothing to tell is {} for a list.
 -- uses: switches
 
 local asked = cjson.decode(ARGV[1])
-local LIST, SCHEDULED, STARTED, TAKERS, PAUSE, STOP, PENDING = unpack(ARGV, 2)
+local LIST, SCHEDULED, STARTED, TAKERS, PAUSE, STOP, PENDING, DRAIN = unpack(ARGV, 2)
 local now = now_ms()
 
 local function figure(command, key)
@@ -75,10 +76,13 @@ for _, names in ipairs({asked.queues, known()}) do
   end
 end
 
-local stops = {}
+local stops, drained = {}, {}
 for _, host in ipairs(asked.hosts) do
   if redis.call('EXISTS', STOP .. host) == 1 then
     table.insert(stops, {host, unpack(texts(STOP .. host, 'at', 'by', 'reason'))})
+  end
+  if holds(DRAIN .. host, now) then
+    table.insert(drained, host)
   end
 end
 
@@ -90,4 +94,11 @@ for _, id in ipairs(asked.hostIds) do
   end
 end
 
-return cjson.encode({now = now, pause = flag(KEYS[1]), queues = queues, stops = stops, pending = pending})
+return cjson.encode({
+  now = now,
+  pause = flag(KEYS[1]),
+  queues = queues,
+  stops = stops,
+  pending = pending,
+  drained = drained,
+})
