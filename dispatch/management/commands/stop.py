@@ -41,7 +41,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", metavar="HOST", help="only this worker; default: the whole fleet")
-        parser.add_argument("--reason", default="", help="why, shown wherever the pause or drain is shown")
+        parser.add_argument(
+            "--reason",
+            default="",
+            help="why, shown wherever the pause or drain is shown; without it one that stands keeps its own",
+        )
         parser.add_argument(
             "--timeout", type=seconds, default=30, metavar="S", help="seconds to wait; default 30"
         )
