@@ -210,7 +210,7 @@ def test_workers_killed_again_and_again_settle_every_job_once(valkey, valkey_url
             workers[name] = start_worker(valkey_url, name, boots[name])
 
     try:
-        wait_until_over(valkey, job_ids, kill_and_restart)
+        wait_until_over(valkey, job_ids, kill_and_restart, enough=lambda: kills.total() >= 10)
     finally:
         for one in workers.values():
             one.kill()
@@ -232,9 +232,9 @@ def start_worker(url: str, name: str, boot_number: int):
     return child
 
 
-def wait_until_over(client, job_ids, each_time) -> None:
+def wait_until_over(client, job_ids, each_time, *, enough=lambda: True) -> None:
     deadline = time.monotonic() + 40
-    while finals(client).total() < len(job_ids):
+    while finals(client).total() < len(job_ids) or not enough():
         each_time()
         time.sleep(random.uniform(0.05, 0.2))
         assert time.monotonic() < deadline, left_behind(client, job_ids)

@@ -7,7 +7,7 @@
 --       11... slots of the lease, in the order in which the job tries them, then those beyond the limit
 -- ARGV  1 id  2 token  3 now (RQ's text)  4 now (epoch seconds)  5 RQ worker name  6 execution lifetime (s)
 --       7 container name  8 what stands under it (JSON)
---       with a lease: 9 job id  10 claim  11 lifetime (ms)  12 how many of the slots are within the limit
+--       9 job id  10 claim  11 lifetime (ms)  12 how many of the slots are within the limit, all with a lease only
 -- Answers 'done' | 'lost', or, and then the job is as it was: 'held' (a pause or drain holds) | 'unlisted' (what should
 -- list the containers is something else) | 'denied' (others have as many slots as there are)
 -- uses: switches owner execution kinds slots
