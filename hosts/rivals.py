@@ -34,7 +34,7 @@ class Rivals:
         if boot:
             self._boot_met_at_ms = now_ms
             self._note_id(boot.decode())
-        elif now_ms - self._boot_met_at_ms > self._lasting_ms:
+        elif not 0 <= now_ms - self._boot_met_at_ms <= self._lasting_ms:
             self._note_id("")
 
     def _note_name(self, host_id: str) -> None:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from dispatch.console.obstacles import QueueFacts
 from dispatch.console.standing import ended_as
+from dispatch.ids import rq_id
 from dispatch.jobs import JobData
-from dispatch.queue import results
+from dispatch.money.ledger import Ledger
+from dispatch.queue import keys, results
 from dispatch.queue.dropping import Drop, drop
 from dispatch.queue.place import Place, find
 from dispatch.queue.states import State
@@ -153,7 +155,15 @@ class _Order:
 
     def _drop(self, place: Place) -> None:
         self.has_acted = True
-        if drop(self._client, place.entry.job_id) in {Drop.DROPPED, Drop.ABSENT}:
+        entry = place.entry
+        if drop(self._client, entry.job_id) in {Drop.DROPPED, Drop.ABSENT}:
+            # A pop that was killed between its reservation and the start has nobody else left to pay it back.
+            Ledger(self._client).refund_dropped(
+                entry.job_id,
+                entry.attempt,
+                job_key=keys.job(rq_id(entry.job_id).encode()),
+                first_queued_ms=entry.first_queued_ms or 0,
+            )
             if isinstance(place.job, JobData) and place.job.wait_for:
                 waiting = waiting_job(place.entry.job_id, "", place.job)
                 Holds(self._client).release(waiting.job_id, waiting.identity)

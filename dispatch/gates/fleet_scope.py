@@ -11,16 +11,17 @@ from typing import cast
 
 from redis.exceptions import ResponseError
 
-from dispatch.ids import natural_id
+from dispatch.ids import natural_id, rq_id
 from dispatch.leases import order
 from dispatch.operator_files.scoped_limits import ceiling
+from dispatch.queue import keys as queue_keys
 from dispatch.queue.patient import GaveUpError
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer, Held, Pass, Taking
 from dispatch.worker.context import Context
 from dispatch.worker.patience import patiently
 from hosts import keys
-from hosts.names import found_queues
+from hosts.names import found_queues, is_queue
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS
 
@@ -62,12 +63,19 @@ def keep(context: Context) -> Pass | Defer:
 
 
 def wake_if_free(context: Context) -> None:
-    """Wake the next in line if a slot of the attempt's scope has become free; else its re-check wakes it."""
-    leases, scope_hash, limit = context.host.leases, context.scope_hash, _limit(context)
+    """Wake the next in line if a slot of the attempt's scope has become free; else its re-check wakes it.
+
+    One that is kept for this very job was left to it while it was on its way to sleep.
+    """
+    host, claimed = context.host, context.claimed
+    leases, scope_hash, limit = host.leases, context.scope_hash, _limit(context)
     if leases is None or scope_hash is None or limit is None:
         return
     with suppress(*VALKEY_FAULTS):
-        if leases.has_room(order.scope(scope_hash), limit):
+        if leases.is_kept_for(order.scope(scope_hash), limit, claimed.job_id):
+            host.waiters.wake_these([(claimed.queue, claimed.raw_id)])
+            host.job_woken()
+        elif leases.has_room(order.scope(scope_hash), limit):
             _wake_next(context)
 
 
@@ -100,6 +108,8 @@ def _free(context: Context) -> None:
     if heir is None:
         # Who has fallen asleep meanwhile.
         _wake_next(context)
+    else:
+        _wake_again(context, heir)
 
 
 def _wake_next(context: Context) -> str | None:
@@ -112,6 +122,16 @@ def _wake_next(context: Context) -> str | None:
     if woken:
         host.job_woken()
     return natural_id(woken[0]) if woken else None
+
+
+def _wake_again(context: Context, heir: str) -> None:
+    """Wake whom the slot is kept for, if it came before it was free and sleeps again."""
+    host, raw_id = context.host, rq_id(heir).encode()
+    with suppress(*VALKEY_FAULTS):
+        origin = cast("bytes | None", host.client.hget(queue_keys.job(raw_id), "origin"))
+        queue = (origin or b"").decode("utf-8", "replace")
+        if is_queue(queue) and host.waiters.wake_these([(queue, raw_id)]):
+            host.job_woken()
 
 
 def _all_queues(context: Context) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LUA = Path(__file__).with_name("lua")
 _SHARED = shared("slots") + "\n"
+# Where a claim has its token: nobody has the slot yet.
+_HEIR = "heir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,7 @@ class Leases:
             return
         try:
             # Like a claim of an earlier pop of it, which this job alone may take over.
-            next_claim = f"{self._owner.host}#{heir}#heir" if heir else ""
+            next_claim = f"{self._owner.host}#{heir}#{_HEIR}" if heir else ""
             self._give_back(keys=lease.slots, args=[self._claim(lease), next_claim, heir_ms])
         except VALKEY_FAULTS:
             raise
@@ -136,6 +138,12 @@ class Leases:
         """Whether fewer than these slots of this prefix are taken now. Raises redis-py's errors."""
         within = order.order("", slots)
         return self._client.exists(*order.keys(prefix, (*within, *order.beyond(slots)))) < len(within)
+
+    def is_kept_for(self, prefix: str, slots: int, job_id: str) -> bool:
+        """Whether one of the slots of this prefix is kept free for the job. Raises redis-py's errors."""
+        found = cast("list[bytes | None]", self._client.mget(order.keys(prefix, order.order(job_id, slots))))
+        kept = f"#{job_id}#{_HEIR}".encode()
+        return any(claim is not None and claim.endswith(kept) for claim in found)
 
     def sweep_own(self, scopes: Iterable[tuple[str, int]]) -> int:
         """Free what earlier boots of this worker have claimed of these scopes; say how many slots.

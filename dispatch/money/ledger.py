@@ -176,6 +176,16 @@ class Ledger:
         keys = [grant_key(job_id, attempt), job_key]
         return bool(self._refund(keys=keys, args=[token, first_queued_ms]))
 
+    def refund_dropped(
+        self, job_id: str, attempt: int, *, job_key: str | bytes, first_queued_ms: int
+    ) -> bool:
+        """Pay back what a killed pop left of an attempt that was taken out before it began; True if so.
+
+        `first_queued_ms` tells it from a later job of the same id.
+        """
+        keys = [grant_key(job_id, attempt), job_key]
+        return bool(self._refund(keys=keys, args=["", first_queued_ms]))
+
 
 def _text_of(name: str) -> str:
     return "".join((_LUA / f"{part}.lua").read_text(encoding="ascii") for part in ("shared", name))

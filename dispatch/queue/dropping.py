@@ -75,7 +75,7 @@ def _read(client: redis.Redis, raw_id: bytes) -> _Seen | None:
     origin, worker_name, left, attempt, ended_at = values[: len(_ASKED)]
     if origin is None:
         return None
-    queue = origin.decode("utf-8", "surrogateescape")
+    queue = origin.decode("utf-8", "replace")
     return _Seen(
         job=fields.QueuedJob(**fields.read(queue, raw_id, values[len(_ASKED) :])),
         origin=origin,

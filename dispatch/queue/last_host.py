@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from dispatch.queue.owner import boot_of
 from hosts import roster
+from hosts.names import in_alphabet
 from hosts.rows import Roster
 
 if TYPE_CHECKING:
     import redis
 
-_BOOT = r"([0-9a-f]+)-[0-9a-f]{8}"
+# A host-id has 16 digits; what stands in a hash may be anything, and becomes the name of a key.
+_BOOT = r"([0-9a-f]{1,64})-[0-9a-f]{8}"
 # Names of hosts and of queues may have dots; `@` stands only between a queue's name and its host's.
 _WORKER_NAME = re.compile(rf"([^@]+)\.{_BOOT}\.[^.@]+(?:@.*)?")
 
@@ -35,6 +37,7 @@ def last_host(client: redis.Redis, *, worker_name: str, left: str) -> LastHost |
     """
     if began := _WORKER_NAME.fullmatch(worker_name):
         name, host_id = began.groups()
+        name = name if in_alphabet(name) else None
     elif boot := re.fullmatch(_BOOT, boot_of(left)):
         name, host_id = None, boot[1]
     else:

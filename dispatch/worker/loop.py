@@ -48,6 +48,10 @@ class PopLoop:
             return
         if not host.slots.take(stop=host.stopping.is_set):
             return
+        if not host.may_take():
+            # What freed the slot may be a job that its engine has ended.
+            host.slots.give_back()
+            return
         popped = self._use_slot(self._popper.pop)
         self._tell_unreadable({})
         if isinstance(popped, Empty):

@@ -15,6 +15,9 @@ from dispatch.console.cancelling import Cancelled, Fate, Patience, cancel
 from dispatch.console.lookup import why
 from dispatch.ids import rq_id
 from dispatch.jobs import local_job
+from dispatch.money.ledger import Granted, Ledger, ReserveRequest
+from dispatch.money.windows import Caps
+from dispatch.queue.keys import queue_keys
 from dispatch.waits.holds import Holds, Waiter
 from hosts import stops
 from runs.outcome import Outcome
@@ -117,6 +120,33 @@ def test_what_does_not_run_is_taken_out_and_its_id_is_free_if_it_never_ran(valke
     assert hash_of(valkey, "repeat:x:1").get("status") == ("finished" if attempt else None)
     assert_sound(valkey, ["repeat:x:1"])
     assert ("not tried again" in cancel_shown.line(found)) == bool(attempt)
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_a_start_that_a_killed_pop_left_is_paid_back(valkey, host, attempt):
+    host.enqueue("local-1")
+    if attempt:
+        repeated(host)
+        valkey.zadd(queue_keys(QUEUE).scheduled, {"local-1": 1})
+        host.promoter.promote([QUEUE])
+    claimed = host.claim()
+    ledger = Ledger(valkey)
+    granted = ledger.reserve(
+        ReserveRequest(
+            job_id="local-1",
+            attempt=attempt,
+            token=claimed.token,
+            first_queued_ms=claimed.first_queued_ms,
+            now_ms=claimed.now_ms,
+            caps=Caps(day=9),
+        )
+    )
+    assert isinstance(granted, Granted)
+
+    cancel(valkey, ["local-1"], patience=QUICK)
+
+    assert not ledger.is_reserved("local-1", attempt, first_queued_ms=claimed.first_queued_ms)
+    assert [int(valkey.get(key)) for key in granted.counters] == [0]
 
 
 def test_a_held_job_leaves_no_hold_behind(valkey, host):

@@ -20,7 +20,7 @@ from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.scoped_limits import parse
 from dispatch.queue import keys
 from dispatch.queue.owner import Owner
-from dispatch.queue.waiters import WaitReason
+from dispatch.queue.waiters import Waiters, WaitReason
 from dispatch.worker.attempt import attempt
 from dispatch.worker.followed import OperatorFiles
 from hosts import keys as hosts_keys
@@ -302,6 +302,39 @@ def test_a_slot_that_comes_free_while_its_waiter_falls_asleep_wakes_it(valkey, b
 
     assert host.standing() == "scheduled"
     assert is_due(valkey, "local-1")
+
+
+def test_a_slot_that_was_kept_for_a_job_on_its_way_to_sleep_wakes_it(valkey, bench):
+    """Its host denied it between the waking and the freeing: nobody else may have the slot."""
+    valkey.set(SLOT, ELSEWHERE, px=60_000)
+    kept = "beta#local-1#heir"
+    host = bench(delays=lambda point: valkey.set(SLOT, kept) if point == "before put off" else None)
+
+    host.attempt(job=FORGE)
+
+    assert host.standing() == "scheduled"
+    assert is_due(valkey, "local-1")
+
+
+def test_who_is_woken_too_soon_and_sleeps_again_is_woken_once_the_slot_is_free(valkey, bench):
+    host, beta = bench(), queuekit.Host(valkey, "beta", "bbbb", queue=THEIRS)
+    scope_hash = hash16(REPOSITORY)
+    beta.producer.enqueue(THEIRS, "gh-9", FORGE)
+    asleep = {"until_ms": 1 << 42, "reason": "scope-busy-fleet", "scope_hash": scope_hash}
+    beta.steps.put_off(beta.claim(), **asleep)
+    woken: list[str] = []
+
+    def denied_at_once(point: str) -> None:
+        if point == "after wake" and not woken:
+            woken.append(point)
+            beta.promoter.promote([THEIRS])
+            beta.steps.put_off(beta.claim(), **asleep)
+
+    object.__setattr__(host.host, "waiters", Waiters(valkey, delays=denied_at_once))
+    host.attempt(job=FORGE)
+
+    assert (woken, valkey.get(SLOT)) == (["after wake"], b"alpha#gh-9#heir")
+    assert is_due(valkey, "gh-9")
 
 
 def test_what_stops_a_job_after_the_slot_gives_it_back(valkey, bench):
