@@ -46,6 +46,8 @@ class Unpaid:
         environment = {
             "PI_DAILY_TOKEN_CAP": "1000000",
             "PI_WAIT_PROFILES": f"ready:{self._check()}",
+            # A bound of the whole fleet: each host asks for one of its jobs at once.
+            "PI_WAIT_CHECK_SLOTS": str(hosts),
         }
         self._workers: list[WorkerProcess] = [
             fleet.worker(f"host-{number}", concurrency=concurrency, environment=environment)
