@@ -121,8 +121,8 @@ GATE_VARIABLES: tuple[Variable, ...] = (
         value=1,
         parse=_COUNT,
         bounds="≥ 1",
-        meaning="Checks at once on this host; they leave running jobs the last slot, unless there is only "
-        "one.",
+        meaning="Checks at once on this host, and on all hosts of a fleet together; they leave running jobs "
+        "the last slot, unless there is only one.",
     ),
     Variable(
         name="PI_WAIT_MAX_MS",
