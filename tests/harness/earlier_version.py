@@ -18,17 +18,19 @@ class UnknownCommitError(Exception):
 
 def unpack(commit: str, folder: Path) -> Path:
     """Take the files of the commit out of the repository; UnknownCommitError without the history."""
-    made = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", "--format=tar", commit],
-        check=False,
-        capture_output=True,
-        timeout=60,
-    )
+    made = _git("archive", "--format=tar", commit)
+    if made.returncode != 0 and _git("fetch", "--quiet", "--unshallow").returncode == 0:
+        # A clone of the newest commits alone.
+        made = _git("archive", "--format=tar", commit)
     if made.returncode != 0:
         raise UnknownCommitError(made.stderr.decode(errors="replace").strip())
     with tarfile.open(fileobj=io.BytesIO(made.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", "-C", str(ROOT), *words], check=False, capture_output=True, timeout=60)
 
 
 def knobs_of(root: Path, **queue: float) -> str:
