@@ -63,9 +63,21 @@ class Ground:
         return time.monotonic() - edited
 
     def until_free(self, count: int) -> None:
-        """Wait until so many have ended, the first ones, and see that the others sleep."""
-        self.fleet.until_over(self.waiting[:count], seconds=STARTED)
-        self.until_asleep(self.waiting[count:] + self.others)
+        """Wait until so many have ended, the first ones, and see that the others sleep.
+
+        Of those that one cap holds up, whose turn it is is a race of their threads: any will do.
+        """
+        free = self.waiting[:count]
+        if self.name == "settings":
+            until(
+                lambda: self.fleet.how_many_are_over(self.waiting) >= count,
+                seconds=STARTED,
+                what=f"{count} have ended",
+            )
+            states = zip(self.waiting, self.fleet.statuses(self.waiting), strict=True)
+            free = [job_id for job_id, status in states if status == b"finished"]
+        self.fleet.until_over(free, seconds=STARTED)
+        self.until_asleep([one for one in self.waiting if one not in free] + self.others)
 
     def until_asleep(self, job_ids: list[str]) -> None:
         asleep = [b"scheduled"] * len(job_ids)
