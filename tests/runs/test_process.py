@@ -158,7 +158,8 @@ def test_no_key_is_on_the_disk_or_among_the_arguments(backend_of, spec, written,
     backend.start(backend.create(spec))
 
     stored = next(iter(ProcessFiles(state_dir / "processes").all()))
-    until(lambda: (stored.folder / "pid").exists())
+    pid_file = stored.folder / "pid"
+    until(lambda: pid_file.exists() and pid_file.read_text())
 
     kept = b"".join(path.read_bytes() for path in state_dir.rglob("*") if path.is_file())
     pid = int((stored.folder / "pid").read_text())
