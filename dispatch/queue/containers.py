@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from dispatch.ids import rq_id
 from dispatch.queue import keys
+from dispatch.queue.timings import VANISHED_SECONDS
 from hosts.faults import token_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ _PREFIX = keys.containers("")
 _SCAN_PAGE = 500
 # An entry nobody confirmed outlives the container's own deadline by this long.
 KEPT_AFTER_DEADLINE_MS = 5 * 60 * 1000
-# A host silent for this long runs nothing any more, whatever its clock says: no container may take that long.
-VANISHED_MS = 60 * 60 * 1000
+VANISHED_MS = round(VANISHED_SECONDS * 1000)
 _LATEST_MS = 10**16
 
 

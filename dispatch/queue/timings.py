@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# A host silent for this long runs nothing any more, whatever its clock says: no container may take that long.
+VANISHED_SECONDS = 3600.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dispatch.queue.timings import VANISHED_SECONDS
 from dispatch.queue.timings import Timings as QueueTimings
 
 
@@ -39,7 +40,7 @@ class WorkerTimings:
     host_row_ttl: float = 90
     orders_every: float = 0.5
     upkeep_every: float = 60
-    vanished: float = 3600
+    vanished: float = VANISHED_SECONDS
     valkey_retry_max: float = 2
     shutdown_patience: float = 11
     thread_patience: float = 2.5

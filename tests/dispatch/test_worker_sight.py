@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 import redis
@@ -11,6 +10,7 @@ from dispatch.worker.outage import LONG_SECONDS, RECENT_SECONDS, Outage
 from dispatch.worker.sight import Sight
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import Bench
+from tests.harness.worker_process import until
 
 FAULT = redis.exceptions.TimeoutError("lost")
 
@@ -116,8 +116,7 @@ def test_a_slot_that_comes_free_as_the_engine_goes_is_not_used(valkey):
     object.__setattr__(bench.host, "may_take", sees.is_set)
     step = threading.Thread(target=PopLoop(bench.host, bench.popper).step)
     step.start()
-    while not bench.host.slots._line:
-        time.sleep(0.001)
+    until(lambda: bench.host.slots._line, seconds=5, what="the loop waits for a slot")
 
     sees.clear()
     bench.host.slots.give_back()
