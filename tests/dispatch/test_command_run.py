@@ -118,7 +118,7 @@ REFUSED = {
         words=["good", *TASK, "--after", "2999-01-01T00:00Z", "--wait-for", "lint"],
         changes={"PI_WORKER_NAME": None, "PI_WAIT_PROFILES": "tests:/opt/t"},
         code=2,
-        says=r"(?s)is \d+ d \d+ h away; allowed are 30 d, up to .*'lint' is not .*; declared are tests",
+        says=r"(?s)is \d+ d( \d+ h)? away; allowed are 30 d, up to .*'lint' is not .*; declared are tests",
     ),
     "several at once": Case(
         words=[
