@@ -22,7 +22,7 @@ from pidispatch_site.variables import VARIABLES, BackendKind, CapAction, Variabl
 LARGEST_SECRET_BYTES = 64 * 1024
 _ROWS = {row.name: row for row in VARIABLES}
 # Files that bound what a worker does: an empty value must not quietly mean "without it" (Q 4.1).
-NO_EMPTY_VALUE = ("PI_SCOPED_LIMITS_FILE", "PI_PAUSE_WINDOWS_FILE")
+NO_EMPTY_VALUE = ("PI_SCOPED_LIMITS_FILE", "PI_PAUSE_WINDOWS_FILE", "PI_TRIGGERS_FILE")
 _NO_HOME = "PI_STATE_DIR is not set and there is no home directory; expected an absolute path"
 
 
@@ -82,6 +82,10 @@ class Config:
     wait_after_max_ms: int
     wait_max_checks: int
     wait_max_faults: int
+    triggers_file: Path | None
+    scheduler_stall_max: int
+    chain_depth_max: int
+    chain_max_per_job: int
     max_turns: int
     max_tokens: int | None
     provider: str

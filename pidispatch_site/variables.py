@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pidispatch_site import parsing, server_url
 from pidispatch_site.gate_variables import GATE_VARIABLES
+from pidispatch_site.trigger_variables import TRIGGER_VARIABLES
 from pidispatch_site.variable import BackendKind, CapAction, Variable
 
 __all__ = ["VARIABLES", "BackendKind", "CapAction", "Variable"]
@@ -86,6 +87,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="Containers at once on this host, all its queues together.",
     ),
     *GATE_VARIABLES,
+    *TRIGGER_VARIABLES,
     Variable(
         name="PI_MAX_TURNS",
         field="max_turns",
