@@ -18,6 +18,10 @@ from dispatch.instants import epoch_ms
 # An id becomes the stem of a file name; 200 bytes leave room for `.json` and a temporary suffix within 255.
 MAX_ID_BYTES = 200
 
+# What the ids of a schedule's jobs begin with.
+OCCURRENCE = "repeat:"
+
+_INSTANT = re.compile(r"[0-9]{1,15}")
 _RQ_ID = re.compile(r"(?:[A-Za-z0-9-]|_[0-9a-f]{2})+")
 _ESCAPED = re.compile(rb"[^A-Za-z0-9-]")
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
@@ -100,7 +104,20 @@ def chained_id(parent_job_id: str, *, flow: str | None, task: str | None) -> str
 
 def occurrence_id(schedule_id: str, *, instant: datetime) -> str:
     """Name one instant of a schedule: `repeat:<schedule>:<epoch ms>`."""
-    return f"repeat:{schedule_id}:{epoch_ms(instant)}"
+    return f"{OCCURRENCE}{schedule_id}:{epoch_ms(instant)}"
+
+
+def occurrence_of(job_id: str) -> tuple[str, int | None] | None:
+    """Read what `occurrence_id` wrote: the schedule and its instant (ms), None for one that is no number.
+
+    None for the id of a job that no schedule started, and for an occurrence that names no schedule.
+    """
+    if not job_id.startswith(OCCURRENCE):
+        return None
+    schedule_id, _, instant = job_id.removeprefix(OCCURRENCE).rpartition(":")
+    if not schedule_id:
+        return None
+    return schedule_id, int(instant) if _INSTANT.fullmatch(instant) else None
 
 
 def delivery_id(kind: str, delivery: object, *, replica: object = None) -> str:

@@ -51,7 +51,7 @@ def _needs(context: Context, *, any_uid: bool | None) -> Needs:
 
 def _workspace(context: Context) -> Held | Refusal:
     job, work = context.job, context.host.work
-    prepared = work.prepare(job)
+    prepared = work.prepare(context.claimed.job_id, job)
     if isinstance(prepared, Refusal):
         return prepared
     context.prepared = prepared

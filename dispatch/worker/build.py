@@ -16,7 +16,7 @@ from dispatch import configured
 from dispatch.gates.scopes import ScopeSlots
 from dispatch.jobs import JobData, Kind
 from dispatch.leases.leases import Leases
-from dispatch.money.ledger import Ledger
+from dispatch.money.ledger import Ledger, valkey_now
 from dispatch.money.tokens import TokenCounter
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
@@ -57,6 +57,7 @@ from runs.environment import forwarded
 from runs.files import RecordFiles
 from runs.mirror import Mirror
 from runs.outcome import Refusal
+from runs.previous_run import previous_run
 from runs.protocols import Backend
 from runs.reaper import Reaper
 from runs.recorder import Recorder
@@ -74,13 +75,15 @@ if TYPE_CHECKING:
 class Edges:
     """What tests and benchmarks replace: the backend, the way to run and to prepare, clocks, delay points.
 
-    `prepare` of one's own may take other `kinds` of jobs than local ones.
+    `prepare` of one's own may take other `kinds` of jobs than local ones. `schedule_clock` tells schedules
+    the time (ms) by a client; it is Valkey's.
     """
 
     backend: Backend
     runs: Runs | None = None
-    prepare: Callable[[JobData], local.Prepared | Refusal] | None = None
+    prepare: Callable[[str, JobData], local.Prepared | Refusal] | None = None
     kinds: frozenset[Kind] = frozenset({Kind.LOCAL})
+    schedule_clock: Callable[[redis.Redis], int] = valkey_now
     account: Account
     timings: WorkerTimings = field(default_factory=WorkerTimings)
     delays: Delays = no_delay
@@ -178,7 +181,7 @@ def _host(
         cap_action=config.cap_action,
         forwarded=forwarded(config.forward_env, config.environment),
         places=_places(config, frame.files),
-        work=_work(config, owner, edges, reaping),
+        work=_work(frame, reaping),
         client=client,
         transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
         ledger=ledger,
@@ -287,7 +290,8 @@ def _places(config: Config, files: RecordFiles) -> JobPlaces:
     )
 
 
-def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
+def _work(frame: _Frame, reaping: Reaping) -> Work:
+    config, owner, edges = frame.config, frame.owner, frame.edges
     watching = {labels.HOST: owner.host_id, labels.BOOT: owner.boot}
     in_place = partial(
         local.prepare, jobs_dir=config.jobs_dir, boot=owner.boot, account=edges.account, git=Git()
@@ -302,7 +306,8 @@ def _work(config: Config, owner: Owner, edges: Edges, reaping: Reaping) -> Work:
             global_pi_dir=config.global_pi_dir,
             forward_env=config.forward_env,
         ),
-        prepare=edges.prepare or partial(prepare_local, prepare=in_place),
+        prepare=edges.prepare
+        or partial(prepare_local, prepare=in_place, previous_run=partial(previous_run, frame.files)),
         kinds=edges.kinds,
         cleanup=local.cleanup,
         engine_is_clean=reaping.is_clean,

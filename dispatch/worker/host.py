@@ -74,7 +74,7 @@ class Work:
 
     images: Images
     credentials_of: Callable[[str], Credentials | Refusal]
-    prepare: Callable[[JobData], Prepared | Refusal]
+    prepare: Callable[[str, JobData], Prepared | Refusal]
     cleanup: Callable[[Prepared], None]
     engine_is_clean: Callable[[], bool]
     runs: Runs

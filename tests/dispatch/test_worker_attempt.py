@@ -739,7 +739,7 @@ def test_what_a_real_preparation_says_is_logged_by_a_token_and_never_by_a_name(
         account=current(),
         git=Git(),
     )
-    prepare = partial(prepare_local, prepare=in_place)
+    prepare = partial(prepare_local, prepare=in_place, previous_run=lambda *_: None)
     object.__setattr__(bench.host, "work", replace(bench.host.work, prepare=prepare))
 
     bench.attempt("local-1", local_job(str(folder), task="canary"))

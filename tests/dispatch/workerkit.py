@@ -80,7 +80,7 @@ class Places:
     cleanup_fault: Exception | None = None
     meanwhile: Callable[[], None] = lambda: None
 
-    def prepare(self, job: JobData) -> Prepared | Refusal:
+    def prepare(self, _: str, job: JobData) -> Prepared | Refusal:
         self.meanwhile()
         if isinstance(self.answer, Exception):
             raise self.answer

@@ -21,7 +21,7 @@ KINDS = frozenset({Kind.LOCAL, Kind.GITHUB})
 
 # Job directories of this preparation are in a place of their own: the worker's own knows only its boots.
 _BOOT = f"{'0' * 16}-{'0' * 8}"
-Prepare = Callable[[JobData], local.Prepared | Refusal]
+Prepare = Callable[[str, JobData], local.Prepared | Refusal]
 
 
 def repository(folder: str) -> str:
@@ -39,14 +39,14 @@ def forge_job(repo: str, delivery: str) -> tuple[str, JobData]:
 
 def null_preparing(ground: Path) -> Prepare:
     """Prepare nothing, as `null_prepare`, for both kinds."""
-    return lambda job: _of_kind(job, null_prepare(_on_folder(job, ground)))
+    return lambda job_id, job: _of_kind(job, null_prepare(job_id, _on_folder(job, ground)))
 
 
 def preparing(ground: Path, *, jobs_dir: Path, account: Account) -> Prepare:
     """Prepare as the product does, in the folder that stands for the repository; `jobs_dir` is emptied."""
     shutil.rmtree(jobs_dir, ignore_errors=True)
 
-    def prepare(job: JobData) -> local.Prepared | Refusal:
+    def prepare(_: str, job: JobData) -> local.Prepared | Refusal:
         given = _on_folder(job, ground)
         asked = local.LocalJob(folder=given.folder or "", task=given.task or "Do as you are told.")
         prepared = local.prepare(asked, jobs_dir=jobs_dir, boot=_BOOT, account=account, git=Git())

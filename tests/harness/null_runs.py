@@ -125,7 +125,7 @@ class NullRuns:
         return int(_order(orders / "exit-code"))
 
 
-def null_prepare(job: JobData) -> Prepared:
+def null_prepare(_: str, job: JobData) -> Prepared:
     """Prepare nothing: the folder itself, as it is. There is no job directory to be removed afterwards."""
     nowhere = Path("/nonexistent/pi-dispatch")
     return Prepared(
