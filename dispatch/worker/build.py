@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from django.db import DatabaseError, connections
 
 from dispatch import configured
 from dispatch.gates.scopes import ScopeSlots
-from dispatch.jobs import JobData, Kind
 from dispatch.leases.leases import Leases
-from dispatch.money.ledger import Ledger, valkey_now
+from dispatch.money.ledger import Ledger
 from dispatch.money.tokens import TokenCounter
-from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
@@ -34,59 +27,32 @@ from dispatch.worker import presence
 from dispatch.worker.announcement import announce
 from dispatch.worker.default_image import DefaultImage
 from dispatch.worker.duties import Duties
+from dispatch.worker.edges import Edges, job_places, job_work
 from dispatch.worker.followed import OperatorFiles
-from dispatch.worker.host import Host, JobPlaces, Runs, Work
+from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempts
 from dispatch.worker.lost import record_of_lost
 from dispatch.worker.orders import Orders
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping
+from dispatch.worker.retaining import remove_old
 from dispatch.worker.rules import Rules
 from dispatch.worker.sight import Sight
 from dispatch.worker.slots import Slots
-from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.waking import Waking
 from dispatch.worker.worker import Bells, Parts, Worker
-from dispatch.worker.workspaces import prepare_local
 from hosts.names import SHARED_QUEUE, host_queue
 from hosts.registry import Registry
-from pidispatch_site import clients, log
+from pidispatch_site import clients
 from pidispatch_site.conf import Config
-from runs import labels, provider, retention
 from runs.environment import forwarded
 from runs.files import RecordFiles
 from runs.mirror import Mirror
-from runs.outcome import Refusal
-from runs.previous_run import previous_run
-from runs.protocols import Backend
 from runs.reaper import Reaper
 from runs.recorder import Recorder
-from runs.runner import Runner
-from runs.watcher import Watcher
-from runs.workspace import local
-from runs.workspace.git import Git
-from runs.workspace.jobuser import Account
 
 if TYPE_CHECKING:
     import redis
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edges:
-    """What tests and benchmarks replace: the backend, the way to run and to prepare, clocks, delay points.
-
-    `prepare` of one's own may take other `kinds` of jobs than local ones. `schedule_clock` tells schedules
-    the time (ms) by a client; it is Valkey's.
-    """
-
-    backend: Backend
-    runs: Runs | None = None
-    prepare: Callable[[str, JobData], local.Prepared | Refusal] | None = None
-    kinds: frozenset[Kind] = frozenset({Kind.LOCAL})
-    schedule_clock: Callable[[redis.Redis], int] = valkey_now
-    account: Account
-    timings: WorkerTimings = field(default_factory=WorkerTimings)
-    delays: Delays = no_delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +129,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         outage=outage,
         sight=sight,
         duties=_duties(frame, host, registry, recorder),
-        retention=partial(_retain, config, frame.files),
+        retention=partial(remove_old, config, frame.files),
         started=partial(announce, config, host, frame.image, url),
     )
     return Worker(host, parts, bells=frame.bells)
@@ -180,8 +146,8 @@ def _host(
         spending=configured.spending(config),
         cap_action=config.cap_action,
         forwarded=forwarded(config.forward_env, config.environment),
-        places=_places(config, frame.files),
-        work=_work(frame, reaping),
+        places=job_places(config, frame.files),
+        work=job_work(config, owner, edges, files=frame.files, engine_is_clean=reaping.is_clean),
         client=client,
         transitions=Transitions(client=client, owner=owner, timings=edges.timings.queue, delays=edges.delays),
         ledger=ledger,
@@ -282,39 +248,6 @@ def _poppers(host: Host, url: str) -> tuple[Popper, ...]:
     )
 
 
-def _places(config: Config, files: RecordFiles) -> JobPlaces:
-    return JobPlaces(
-        global_pi_dir=config.global_pi_dir,
-        global_allow_extensions=config.global_allow_extensions,
-        raw_log_of=files.log_path if config.capture_job_logs else _no_raw_log,
-    )
-
-
-def _work(frame: _Frame, reaping: Reaping) -> Work:
-    config, owner, edges = frame.config, frame.owner, frame.edges
-    watching = {labels.HOST: owner.host_id, labels.BOOT: owner.boot}
-    in_place = partial(
-        local.prepare, jobs_dir=config.jobs_dir, boot=owner.boot, account=edges.account, git=Git()
-    )
-    return Work(
-        images=edges.backend,
-        credentials_of=partial(
-            provider.resolve,
-            environment=config.environment,
-            auth_from_pi=config.auth_from_pi,
-            agent_dir=config.coding_agent_dir,
-            global_pi_dir=config.global_pi_dir,
-            forward_env=config.forward_env,
-        ),
-        prepare=edges.prepare
-        or partial(prepare_local, prepare=in_place, previous_run=partial(previous_run, frame.files)),
-        kinds=edges.kinds,
-        cleanup=local.cleanup,
-        engine_is_clean=reaping.is_clean,
-        runs=edges.runs or Runner(edges.backend, Watcher(edges.backend, labels=watching)),
-    )
-
-
 def _waits(frame: _Frame) -> WaitGate:
     config, client, slots = frame.config, frame.client, frame.slots
     return WaitGate(
@@ -327,23 +260,3 @@ def _waits(frame: _Frame) -> WaitGate:
         random=random.random,
         leases=frame.leases,
     )
-
-
-def _no_raw_log(job_id: str) -> Path | None:
-    del job_id
-    return None
-
-
-def _retain(config: Config, files: RecordFiles) -> None:
-    """Remove what is older than is kept. What cannot be removed is no reason to take no work."""
-    now = datetime.now(UTC)
-    try:
-        files.sweep()
-        retention.reap_logs(files.folder, days=config.log_retention_days, now=now)
-        retention.prune_rows(days=config.run_retention_days, now=now)
-    except OSError as error:
-        log.event("log_reaper_skipped", error=type(error).__name__)
-    except DatabaseError as error:
-        log.event("row_retention_skipped", error=type(error).__name__)
-    finally:
-        connections.close_all()

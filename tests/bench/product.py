@@ -95,7 +95,8 @@ def main() -> None:
     from django.conf import settings
 
     from dispatch.queue.owner import Owner
-    from dispatch.worker.build import Edges, build
+    from dispatch.worker.build import build
+    from dispatch.worker.edges import Edges
     from dispatch.worker.followed import OperatorFiles
     from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
     from pidispatch_site import log, schema

@@ -19,7 +19,8 @@ from dispatch.queue import keys
 from dispatch.queue.owner import Owner
 from dispatch.queue.producer import Producer
 from dispatch.queue.timings import Timings
-from dispatch.worker.build import Edges, build
+from dispatch.worker.build import build
+from dispatch.worker.edges import Edges
 from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.timings import WorkerTimings
 from dispatch.worker.worker import Worker

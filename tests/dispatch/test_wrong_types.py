@@ -15,7 +15,8 @@ from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Claimed
 from dispatch.queue.timings import Timings
 from dispatch.queue.transitions import Step
-from dispatch.worker.build import Edges, build
+from dispatch.worker.build import build
+from dispatch.worker.edges import Edges
 from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.timings import WorkerTimings
 from hosts import keys as hosts_keys

@@ -6,6 +6,7 @@ Everything else is configured as in production, by the environment; see `tests.h
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,19 @@ from tests.harness.knobs import Knobs, Points
 
 def main(argument: str) -> None:
     knobs = Knobs.from_json(argument)
+    if (machine := knobs.machine) is not None:
+        # Before anything asks: two hosts without a name of their own are called as their machines are.
+        socket.gethostname = lambda: machine
     django.setup()
     from django.conf import settings
 
     from dispatch.management.commands.runworker import serve
-    from dispatch.worker.build import Edges
+    from dispatch.worker.edges import Edges
     from pidispatch_site.errors import PidispatchError
     from runs.workspace.jobuser import Account
     from tests.harness import forge_jobs
     from tests.harness.null_runs import NullBackend, NullRuns, null_prepare
+    from tests.harness.simulated_time import reading
 
     points = Points(knobs)
     shared: dict[str, Any] = {
@@ -33,6 +38,8 @@ def main(argument: str) -> None:
         "timings": knobs.timings,
         "delays": points,
     }
+    if knobs.schedule_clock is not None:
+        shared["schedule_clock"] = reading(Path(knobs.schedule_clock))
     if knobs.repositories is not None:
         shared |= {"kinds": forge_jobs.KINDS, "prepare": _preparing(knobs, shared["account"])}
     elif knobs.without_containers:

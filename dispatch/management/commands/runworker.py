@@ -14,7 +14,8 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
 from dispatch.queue.owner import Owner
-from dispatch.worker.build import Edges, build
+from dispatch.worker.build import build
+from dispatch.worker.edges import Edges
 from dispatch.worker.followed import load_operator_files
 from dispatch.worker.worker import Worker
 from hosts.identity import StateDirectory, WorkerLock, host_id, new_boot
