@@ -55,7 +55,8 @@ class Knobs:
     `memory_bytes`: what a container may have instead of production's 4 GiB. `engine_seconds`: how long the
     engine may take for what changes something, instead of a minute; questions may take a third of it.
     `repositories`: take jobs of a forge too, whose repositories are folders of this one
-    (`tests.harness.forge_jobs`).
+    (`tests.harness.forge_jobs`). `schedule_clock`: the file that tells schedules what time it is, instead of
+    Valkey (`tests.harness.simulated_time`). `machine`: what the machine is called, instead of its name.
     """
 
     timings: WorkerTimings = QUICK
@@ -66,6 +67,8 @@ class Knobs:
     memory_bytes: int | None = None
     engine_seconds: float | None = None
     repositories: str | None = None
+    schedule_clock: str | None = None
+    machine: str | None = None
 
     def to_json(self) -> str:
         """Write them for the worker's command line."""

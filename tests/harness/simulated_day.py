@@ -1,0 +1,132 @@
+"""Three hosts and one schedule through simulated hours: hosts freeze as they tick, and are restarted."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.harness.fleet import Fleet
+from tests.harness.judge import outcomes
+from tests.harness.knobs import Knobs, StopAt
+from tests.harness.simulated_time import SimulatedTime
+from tests.harness.standing_work import TriggersFile, cron, known_occurrences, occurrence, recorded
+from tests.harness.worker_process import WorkerProcess
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+PERIOD, PATTERN = timedelta(minutes=5), "*/5 * * * *"
+AN_HOUR = timedelta(hours=1) // PERIOD
+STEP, FROZEN_FOR = timedelta(seconds=20), timedelta(minutes=3)
+
+NAMES = ("alpha", "beta", "gamma")
+#: Where a ticking host stands when it knows that an instant is due and has not acted on it.
+TICKING = StopAt(point="before fire", signal=signal.SIGSTOP)
+SOON = 30.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Day:
+    """So many hours of it, a step of which takes `pause` real seconds.
+
+    In the middle of each hour one host is restarted, by turns killed and asked. In the hours of `frozen_in`
+    it then stops as it ticks, for `freeze_seconds` of real time. Without names all work on the shared queue
+    alone.
+    """
+
+    fleet: Fleet
+    knobs: Knobs
+    hours: int
+    frozen_in: Collection[int]
+    pause: float
+    freeze_seconds: float
+    are_named: bool
+    restarts: int = 0
+    freezes: int = 0
+    _frozen: list[WorkerProcess] = field(default_factory=list)
+
+    def play(self) -> Mapping[str, object]:
+        """See that every instant becomes one job, whatever happens to the hosts meanwhile; the figures."""
+        fleet, time = self.fleet, SimulatedTime(self.fleet.home / "clock", START)
+        triggers = TriggersFile(fleet.home / "triggers.json")
+        triggers.write(cron("steady", PATTERN, fleet.place("folder")))
+        self.knobs = replace(self.knobs, schedule_clock=str(time))
+        workers = [self._worker(name, triggers) for name in NAMES]
+        for worker in workers:
+            self._start(worker)
+        for worker in workers:
+            worker.until_said("worker_started")
+        for number, instant in enumerate(self._instants()):
+            hour, of_hour = divmod(number, AN_HOUR)
+            time.run(instant - STEP, step=STEP, pause=self.pause)
+            if of_hour == AN_HOUR // 2:
+                self._restart(workers[hour % len(workers)], hour)
+            time.run(instant, step=STEP, pause=self.pause)
+            self._until_over(instant)
+            if self._has_frozen(workers):
+                slowly = self.freeze_seconds / (FROZEN_FOR / STEP)
+                time.run(instant + FROZEN_FOR, step=STEP, pause=slowly)
+                self._thaw()
+        return self._judged()
+
+    def _instants(self) -> Iterator[datetime]:
+        return (START + number * PERIOD for number in range(1, self.hours * AN_HOUR + 1))
+
+    def _worker(self, name: str, triggers: TriggersFile) -> WorkerProcess:
+        environment = {
+            **triggers.environment,
+            "TZ": "UTC",
+            **({} if self.are_named else {"PI_WORKER_NAME": ""}),
+        }
+        return self.fleet.worker(name, concurrency=2, environment=environment)
+
+    def _start(self, worker: WorkerProcess, stop_at: StopAt | None = None) -> None:
+        machine = None if self.are_named else worker.name
+        worker.start(replace(self.knobs, machine=machine, stop_at=stop_at), ready=False)
+
+    def _restart(self, worker: WorkerProcess, hour: int) -> None:
+        if hour % 2:
+            assert worker.terminate() == 0, worker.complaint()
+        else:
+            worker.kill()
+        self._start(worker, TICKING if hour in self.frozen_in else None)
+        self.restarts += 1
+
+    def _until_over(self, instant: datetime) -> None:
+        job_id = occurrence("steady", instant)
+        self.fleet.job_ids.append(job_id)
+        self.fleet.until_over([job_id], seconds=SOON)
+
+    def _has_frozen(self, workers: list[WorkerProcess]) -> bool:
+        self._frozen = [worker for worker in workers if _stands_still(worker)]
+        self.freezes += len(self._frozen)
+        return bool(self._frozen)
+
+    def _thaw(self) -> None:
+        for worker in self._frozen:
+            worker.thaw()
+
+    def _judged(self) -> Mapping[str, object]:
+        fleet, wanted = self.fleet, list(self._instants())
+        assert (self.freezes, self.restarts) == (len(self.frozen_in), self.hours)
+        assert sorted(known_occurrences(fleet, "steady")) == wanted
+        assert fleet.events("schedule_occurrence_skipped") == []
+        ended = outcomes(fleet.require_sound(tidy_seconds=15))
+        # Who was killed while it ran one did not run it twice.
+        assert set(ended) <= {"completed", "failed/stalled", "failed/worker-lost"}, ended
+        assert fleet.complaints() == ""
+        by_host = Counter(record["host"] for records in recorded(fleet).values() for record in records)
+        return {
+            "occurrences": len(wanted),
+            "restarts": self.restarts,
+            "freezes": self.freezes,
+            "byHost": by_host,
+            "outcomes": ended,
+        }
+
+
+def _stands_still(worker: WorkerProcess) -> bool:
+    stat = Path(f"/proc/{worker.pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "T"
