@@ -13,7 +13,8 @@ from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NoReturn, Self
 
-from runs import shape
+from runs import oneshot, shape
+from runs.oneshot import OneShot
 from runs.outcome import Outcome
 
 MAX_RECORD_BYTES = 256 * 1024
@@ -41,8 +42,12 @@ class _Line:
         return cls(**{name: _value_of(value, key, read) for name, key, read in _PLANS[cls]})
 
     def to_json(self) -> dict[str, Any]:
-        """Write the object, every key present."""
-        return {key: _plain(getattr(self, name)) for name, key, _ in _PLANS[type(self)]}
+        """Write the object, every key present but those of `_LEFT_OUT` that are absent."""
+        return {
+            key: _plain(value)
+            for name, key, _ in _PLANS[type(self)]
+            if (value := getattr(self, name)) is not None or name not in _LEFT_OUT
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,7 @@ class Record(_Line):
     `attempt` counts the attempts before this one. `final` is false while the job will be tried again.
     `budget_reserved` tells whether a slot of the global day cap stayed spent. `host` is the worker's name.
     `reason` is a word of `runs.outcome.Reason`, or of a later version's. Instants are UTC in milliseconds.
+    `once` is the entry of the triggers file that the job spends; only the record of such a job has the key.
     """
 
     job_id: str
@@ -98,6 +104,7 @@ class Record(_Line):
     scope_hash: str | None = None
     image_digest: str | None = None
     host: str | None = None
+    once: OneShot | None = None
 
     def to_bytes(self) -> bytes:
         """Write one JSON line in ASCII, without its newline."""
@@ -154,7 +161,10 @@ _READERS: Mapping[str, Reader] = {
     "usage": shape.usage,
     "session": shape.session,
     "attempts": _attempts,
+    "once": oneshot.read,
 }
+# What few jobs have is no key of the others' records.
+_LEFT_OUT = frozenset({"once"})
 
 
 def camel(name: str) -> str:
@@ -198,6 +208,8 @@ def _plain(value: Any) -> Any:
         return shape.iso(value)
     if isinstance(value, tuple):
         return [entry.to_json() for entry in value]
+    if isinstance(value, OneShot):
+        return value.to_json()
     return dict(value) if isinstance(value, Mapping) else value
 
 

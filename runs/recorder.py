@@ -1,7 +1,8 @@
 """Takes a host's pending records off Valkey and writes them down: file, row, mirror, each tried on its own.
 
 The bytes of a record are pushed to `records:pending:<host-id>` in the step that ends the attempt (contracts
-3) and leave the list when file and row hold them: a crash at any line repeats work and loses nothing.
+3) and leave the list when file and row hold them and what follows from a record has been done: a crash at any
+line repeats work and loses nothing.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ class Recorder:
     them, so that a full disk or one bad entry holds up no other, and nothing is kept in memory. An entry's
     trouble is logged once, when it is met first. `reached` is told each step's name (tests stop there).
 
+    `written` is told each record that file and row hold, before its entry leaves the list: after a crash it
+    is told again. It must not raise, and what it could not do holds no entry back.
+
     The mirror (None: this host is not one of a fleet) holds no entry back: what it did not take is tried
     again while this process lives, and else missing in what other hosts show, no more.
     """
@@ -71,8 +75,8 @@ class Recorder:
         *,
         mirror: Mirror | None = None,
         batch: int = BATCH,
-        first_pause_seconds: float = FIRST_PAUSE_SECONDS,
-        longest_pause_seconds: float = LONGEST_PAUSE_SECONDS,
+        backoff: Backoff | None = None,
+        written: Callable[[Record], None] = lambda _record: None,
         reached: Callable[[str], None] = lambda _point: None,
     ) -> None:
         self._client = client
@@ -80,9 +84,10 @@ class Recorder:
         self._files = files
         self._mirror = mirror
         self._batch = batch
-        self._backoff = Backoff(first=first_pause_seconds, longest=longest_pause_seconds)
+        self._backoff = backoff or Backoff(first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
         self._held = 0
         self._retry_from = 0
+        self._written = written
         self._reached = reached
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -176,6 +181,10 @@ class Recorder:
         finished = [entry.line for entry in entries if not faults[entry.record.job_id]]
         finished += [line for line in damaged if self._set_aside(line, report=first_time)]
         self._reached("written")
+        for job_id, entry in newest.items():
+            if not faults[job_id]:
+                self._written(entry.record)
+        self._reached("told")
         if finished:
             pipeline = self._client.pipeline(transaction=False)
             for line in finished:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from runs import shape
+from runs.oneshot import OneShot, one_shot_of
 from runs.outcome import Outcome, Reason, Verdict
 from runs.record import MAX_EARLIER_ATTEMPTS, Attempt, DamagedRecordError, Record
 
@@ -38,6 +39,7 @@ class JobFacts:
     trigger_type: str | None = None
     queued_at: datetime | None = None
     scope_hash: str | None = None
+    once: OneShot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ def facts_of(
         trigger_type=_text(matched.get("type")),
         queued_at=_instant(queued_at),
         scope_hash=_text(scope_hash),
+        once=one_shot_of(given),
     )
 
 
@@ -166,6 +169,7 @@ def ended(
         scope_hash=job.scope_hash,
         image_digest=_text(ran.image_digest),
         host=_text(timing.host),
+        once=job.once,
     )
 
 

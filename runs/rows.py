@@ -20,6 +20,8 @@ from runs.shape import iso
 _UNAVAILABLE = (OperationalError, InterfaceError, PidispatchError)
 _FIELDS = Run._meta.concrete_fields
 _ORDER = ("attempt", "final", "position")
+# `once` is for who spends an entry of the triggers file, right after the record is written: no page asks.
+_NAMES = tuple(name for name in Record.__dataclass_fields__ if name != "once")
 
 
 class RowFault(StrEnum):
@@ -106,9 +108,7 @@ def _row(record: Record, database: BaseDatabaseWrapper) -> list[Any]:
 
 def columns_of(record: Record) -> Mapping[str, Any]:
     """Say what each column of the record's row holds."""
-    values: dict[str, Any] = {
-        name: getattr(record, name) for name in Record.__dataclass_fields__ if name != "attempts"
-    }
+    values: dict[str, Any] = {name: getattr(record, name) for name in _NAMES if name != "attempts"}
     values["attempts"] = [attempt.to_json() for attempt in record.attempts]
     values["position"] = position_ms(record)
     return values
@@ -121,7 +121,7 @@ def record_of(run: Run) -> Record:
 
 def as_recorded(run: Run) -> dict[str, Any]:
     """Write a row as its record's JSON object."""
-    values = {name: getattr(run, name) for name in Record.__dataclass_fields__}
+    values = {name: getattr(run, name) for name in _NAMES}
     return {
         camel(name): iso(value) if isinstance(value, datetime) else value for name, value in values.items()
     }

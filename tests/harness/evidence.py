@@ -169,7 +169,7 @@ def _files(state_dirs: Iterable[Path]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _rows(state_dirs: Iterable[Path]) -> dict[str, list[Mapping[str, Any]]]:
-    names = list(Record.__dataclass_fields__)
+    names = [name for name in Record.__dataclass_fields__ if name != "once"]
     found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for state_dir in state_dirs:
         database = state_dir / "db.sqlite3"

@@ -233,4 +233,5 @@ def _outcome(job: JobEvidence) -> str | None:
 
 
 def _text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, sort_keys=True)
+    # Which one-shot a job spends stands in its file alone.
+    return json.dumps({key: value for key, value in record.items() if key != "once"}, sort_keys=True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
+from runs.oneshot import OneShot
 from runs.outcome import Outcome, Reason
 from runs.record import Attempt, Record
 from runs.shape import COUNTERS, MAX_SAFE_INTEGER
@@ -40,6 +41,9 @@ usages = st.fixed_dictionaries(
 )
 sessions = st.fixed_dictionaries(
     {"resumed": st.booleans(), "reason": st.none() | words, "bytes": st.none() | counts}
+)
+one_shots = st.builds(
+    OneShot, index=counts, number=counts, slot=st.text("0123456789abcdef", min_size=16, max_size=16)
 )
 outcomes = st.sampled_from(Outcome)
 reasons = st.none() | st.sampled_from(Reason).map(str)
@@ -88,6 +92,7 @@ def records(job_ids: st.SearchStrategy[str] = texts) -> st.SearchStrategy[Record
         final=st.booleans(),
         attempts=st.lists(attempts(), max_size=3).map(tuple),
         session=st.none() | sessions,
+        once=st.none() | one_shots,
     )
 
 

@@ -16,7 +16,7 @@ from runs.files import RecordFiles
 from runs.inheritance import take_over
 from runs.models import Run
 from runs.record import order
-from runs.recorder import Recorder
+from runs.recorder import Backoff, Recorder
 from tests.harness.records import a_record
 from tests.runs.test_files import no_byte_can_be_written
 
@@ -160,7 +160,9 @@ class Meeting:
         self.heir = self.recorder(OURS, self.files[1])
 
     def recorder(self, host_id, files):
-        return Recorder(self.valkey, host_id, files, batch=2, longest_pause_seconds=2, reached=self.reached)
+        return Recorder(
+            self.valkey, host_id, files, batch=2, backoff=Backoff(first=1, longest=2), reached=self.reached
+        )
 
     def reached(self, point):
         if point == self.line and self.at_line is not None:

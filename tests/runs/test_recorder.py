@@ -22,7 +22,7 @@ from runs.files import UNREADABLE, RecordFiles
 from runs.mirror import INDEX, Mirror
 from runs.models import Run
 from runs.record import Record
-from runs.recorder import Recorder
+from runs.recorder import Backoff, Recorder
 from tests.harness.recording import HOST_ID
 from tests.harness.records import a_record
 from tests.runs.test_files import no_byte_can_be_written
@@ -40,7 +40,7 @@ def files(tmp_path) -> RecordFiles:
 
 @pytest.fixture
 def recorder(valkey, files, db) -> Recorder:
-    return Recorder(valkey, HOST_ID, files, batch=8, first_pause_seconds=1, longest_pause_seconds=4)
+    return Recorder(valkey, HOST_ID, files, batch=8, backoff=Backoff(first=1, longest=4))
 
 
 @pytest.fixture
@@ -233,6 +233,31 @@ def test_a_crash_before_the_entries_leave_the_list_repeats_the_mirror(mirroring,
     mirroring.drain_once(0)
 
     assert mirror.read(valkey, wanted=1).records == (NEWS,)
+
+
+def test_what_file_and_row_hold_is_told_before_it_leaves_the_list(valkey, files, db):
+    told = []
+    recorder = Recorder(
+        valkey, HOST_ID, files, written=lambda record: told.append((record, valkey.llen(KEY))), batch=8
+    )
+    with row_refused(a_record(1).job_id):
+        push(valkey, a_record(), a_record(1), a_record(final=False), b"garbage")
+        recorder.drain_once(0)
+        assert told == [(a_record(), 4)]
+    recorder.drain_once(1)
+
+    assert told[1:] == [(a_record(1), 1)]
+
+
+def test_a_crash_before_the_entry_leaves_the_list_tells_it_again(recorder, valkey, files):
+    push(valkey, NEWS)
+    told = []
+    for _ in range(2):
+        stops = Recorder(valkey, HOST_ID, files, written=told.append, reached=stop_at("told"))
+        with pytest.raises(KeyboardInterrupt):
+            stops.drain_once(0)
+
+    assert told == [NEWS, NEWS]
 
 
 def stop_at(point):

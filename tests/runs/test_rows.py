@@ -51,7 +51,7 @@ def test_every_field_of_a_record_has_its_column():
     assert rows.write([record]) == [None]
 
     run = Run.objects.get()
-    told = {name: getattr(record, name) for name in record.__dataclass_fields__}
+    told = {name: getattr(record, name) for name in record.__dataclass_fields__ if name != "once"}
     assert {name: getattr(run, name) for name in told} == told | {"attempts": []}
     assert run.position == int(NOON.timestamp() * 1000)
 
