@@ -13,6 +13,8 @@ from pidispatch_site.clients import VALKEY_FAULTS
 if TYPE_CHECKING:
     import redis
 
+    from dispatch.queue.popper import Claimed
+
 _NAMES = (
     *("status", "origin", "taker", "host", "attempt", "attempts"),
     *("putBacks", "reason", "since", "until"),
@@ -86,6 +88,11 @@ def is_pending(client: redis.Redis, job_id: str) -> bool | None:
     except VALKEY_FAULTS:
         return None
     return standing is not None and (standing.state.is_waiting or standing.state is State.STARTED)
+
+
+def is_held(client: redis.Redis, claimed: Claimed) -> bool:
+    """Tell whether a claimed job is still its claimant's: nobody else has decided about it meanwhile."""
+    return cast("bytes | None", client.hget(keys.job(claimed.raw_id), "taker")) == claimed.token.encode()
 
 
 def _state(status: str, taker: str | None) -> State:

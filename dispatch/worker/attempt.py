@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from dispatch.chaining import chain
 from dispatch.gates.fleet_scope import wake_if_free
 from dispatch.gates.scope import has_room, wake_next
 from dispatch.ids import natural_id
@@ -188,8 +189,9 @@ def _run_paid(
             if verdict.refund:
                 _give_money_back(context.host, context.claimed, progress)
             record_tokens(context, ran.tokens)
+            chained = chain(context, verdict, ran)
             settlement.fail_or_repeat(
-                verdict, progress.known, reserved=not verdict.refund, ran=ran, gone=gone
+                verdict, progress.known, reserved=not verdict.refund, ran=chained, gone=gone
             )
 
 

@@ -145,6 +145,8 @@ def _host(
         defaults=configured.defaults(config),
         spending=configured.spending(config),
         cap_action=config.cap_action,
+        chain_depth_max=config.chain_depth_max,
+        chain_max_per_job=config.chain_max_per_job,
         forwarded=forwarded(config.forward_env, config.environment),
         places=job_places(config, frame.files),
         work=job_work(config, owner, edges, files=frame.files, engine_is_clean=reaping.is_clean),

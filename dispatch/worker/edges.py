@@ -23,7 +23,7 @@ from runs.previous_run import previous_run
 from runs.protocols import Backend
 from runs.runner import Runner
 from runs.watcher import Watcher
-from runs.workspace import local
+from runs.workspace import flow_gate, local
 from runs.workspace.git import Git
 from runs.workspace.jobuser import Account
 
@@ -87,6 +87,7 @@ def job_work(
         cleanup=local.cleanup,
         engine_is_clean=engine_is_clean,
         runs=edges.runs or Runner(edges.backend, Watcher(edges.backend, labels=watching)),
+        flow_allows=partial(flow_gate.allows_as_owner, account=edges.account, git=Git()),
     )
 
 

@@ -70,6 +70,7 @@ class Work:
 
     `kinds` are those of jobs that `prepare` can make a workspace for. `engine_is_clean` answers whether this
     boot has listed the engine's containers and removed what older boots left; it tries again when it has not.
+    `flow_allows` answers whether a folder's commit lets a job start a flow; nothing allows it by default.
     """
 
     images: Images
@@ -79,18 +80,20 @@ class Work:
     engine_is_clean: Callable[[], bool]
     runs: Runs
     kinds: frozenset[Kind] = frozenset({Kind.LOCAL})
+    flow_allows: Callable[[Path, str, str | None], bool] = lambda folder, flow, sha: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """One worker process: who it is, what it may spend and hold, and its way to the queue and to `runs`.
 
-    `defaults` and `spending` are the configuration's, before the overlay; `cap_action` says what becomes of a
-    job that a cap holds up. `stopping` is set when a shutdown begins, `out_of_patience` when it stops waiting
-    for Valkey. `leases` is None where there is no fleet. `record_pushed` and `job_woken` ring for the threads
-    that write records and promote; `may_take` answers whether this host may take a job now (it sees its
-    engine, and nobody else goes by its name or its host-id); `valkey_faulted` hears of each fault,
-    `unreadable` of keys that are not ours.
+    `queues` are those that it drains, its own last. `defaults` and `spending` are the configuration's, before
+    the overlay; `cap_action` says what becomes of a job that a cap holds up. `chain_depth_max` and
+    `chain_max_per_job` bound the jobs that a job may ask for; none by default. `stopping` is set when a
+    shutdown begins, `out_of_patience` when it stops waiting for Valkey. `leases` is None where there is no
+    fleet. `record_pushed` and `job_woken` ring for the threads that write records and promote; `may_take`
+    answers whether this host may take a job now (it sees its engine, and nobody else goes by its name or its
+    host-id); `valkey_faulted` hears of each fault, `unreadable` of keys that are not ours.
     """
 
     owner: Owner
@@ -98,6 +101,8 @@ class Host:
     defaults: JobDefaults
     spending: Spending
     cap_action: CapAction = CapAction.REFUSE
+    chain_depth_max: int = 0
+    chain_max_per_job: int = 0
     forwarded: dict[str, str] = field(repr=False)
     places: JobPlaces
     work: Work
@@ -123,3 +128,8 @@ class Host:
     engine_was_silent: Callable[[], None] = lambda: None
     delays: Delays = no_delay
     utc_now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def own_queue(self) -> str:
+        """The queue of what has to run here: this host's own in a fleet, else the shared one."""
+        return self.queues[-1]

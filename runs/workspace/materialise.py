@@ -24,7 +24,7 @@ PATH_MAX = 200
 _SEGMENTS_MAX = 4
 
 # Bytes patterns, because text patterns that ignore case also match non-ASCII letters (U+017F, U+212A).
-_SKILL_NAME = re.compile(rb"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
+SKILL_NAME = re.compile(rb"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
 _SEGMENT = re.compile(rb"[a-z0-9](?:[a-z0-9_.-]{0,62}[a-z0-9])?", re.IGNORECASE)
 _DEVICE = re.compile(rb"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
 _ENTRY = re.compile(rb"([0-7]{6}) (blob|tree|commit) ([0-9a-f]{40,64}) +([0-9]+|-)\t(.+)", re.DOTALL)
@@ -116,7 +116,7 @@ def _allowed(entry: Entry) -> PlannedFile | None:
 
 
 def _is_skill_path(name: bytes, rest: list[bytes]) -> bool:
-    if not _SKILL_NAME.fullmatch(name) or not 1 <= len(rest) <= _SEGMENTS_MAX:
+    if not SKILL_NAME.fullmatch(name) or not 1 <= len(rest) <= _SEGMENTS_MAX:
         return False
     return all(_SEGMENT.fullmatch(part) and not _DEVICE.fullmatch(part) for part in rest)
 
