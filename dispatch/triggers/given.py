@@ -1,0 +1,94 @@
+"""The fields of one object of an entry: each is read as it stands, or what is wrong with it is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from dispatch.jobrules import is_well_formed
+from dispatch.operator_files.fields import Fields
+from dispatch.operator_files.integers import whole_number
+from dispatch.operator_files.problems import shown
+from pidispatch_site.parsing import LARGEST
+from runs.workspace.scope import BLANKS
+
+Value = TypeVar("Value")
+
+
+class Given(Fields):
+    """`Fields` whose values keep the blanks around them, as the entries of a triggers file do."""
+
+    def has(self, field: str) -> bool:
+        """Tell whether the field is there, whatever its value."""
+        return field in self.row
+
+    def take(self, field: str, allowed: str, read: Callable[[Any], Value | None]) -> Value | None:
+        """Read a field; None without it. If `read` makes nothing of it, that is noted."""
+        return self.judged(field, self.row[field], allowed, read) if field in self.row else None
+
+    def needed(self, field: str, allowed: str, read: Callable[[Any], Value | None]) -> Value | None:
+        """Read a field that has to be there; as `take`."""
+        if field not in self.row:
+            self.wrong(field, f"is missing; allowed is {allowed}")
+        return self.take(field, allowed, read)
+
+    def judged(
+        self, place: str, value: object, allowed: str, read: Callable[[Any], Value | None]
+    ) -> Value | None:
+        """Read a value that stands at `place` within the object, such as `any[1]`."""
+        found = read(value)
+        if found is None:
+            self.wrong(place, f"is {shown(value)}; allowed is {allowed}")
+        return found
+
+    def texts(self, field: str, allowed: str, read: Callable[[Any], str | None]) -> tuple[str, ...] | None:
+        """Read a list of texts, which may be empty; None without it, or when something is wrong with it."""
+        listed = self.take(field, f"a list, each item {allowed}", _list)
+        if listed is None:
+            return None
+        found = [self.judged(f"{field}[{at}]", one, allowed, read) for at, one in enumerate(listed)]
+        known = [one for one in found if one is not None]
+        return tuple(known) if len(known) == len(found) else None
+
+    def inside(self, field: str, row: Mapping[str, Any]) -> Given:
+        """Go into the object that stands in this field."""
+        return Given(row, f"{self._place}.{field}", self._problems)
+
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Note each of these fields that is there: it has no business here."""
+        for name in names:
+            if name in self.row:
+                self.wrong(name, f"is not allowed here: {why}")
+
+
+def text(rule: Callable[[str], bool] = lambda _: True) -> Callable[[Any], str | None]:
+    """Make a reader of texts that are more than blanks and keep the rule.
+
+    Half a character and NUL stand in no path, no argument and no UTF-8.
+    """
+
+    def read(value: Any) -> str | None:
+        if not isinstance(value, str) or not value.strip(BLANKS):
+            return None
+        return value if "\0" not in value and is_well_formed(value) and rule(value) else None
+
+    return read
+
+
+def flag(value: Any) -> bool | None:
+    """Read true or false; nothing that only counts as such."""
+    return value if isinstance(value, bool) else None
+
+
+def number(*, least: int, most: int = LARGEST) -> Callable[[Any], int | None]:
+    """Make a reader of whole numbers."""
+    return lambda value: whole_number(value, least=least, most=most)
+
+
+def is_trimmed(value: str) -> bool:
+    """Tell whether no blanks stand around it."""
+    return value == value.strip(BLANKS)
+
+
+def _list(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None

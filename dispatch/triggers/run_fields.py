@@ -1,0 +1,155 @@
+"""`run` of an entry: what is run, read by whether it is local work or a forge's (Q 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dispatch.ids import Kind
+from dispatch.jobrules import find_control, is_command, is_flow_name, is_image, is_line, is_name
+from dispatch.jobs import MAX_TASK_BYTES
+from dispatch.operator_files.problems import shown
+from dispatch.triggers import secret_names
+from dispatch.triggers.entries import Run
+from dispatch.triggers.given import Given, flag, is_trimmed, number, text
+from dispatch.waits.conditions import FIELD as WAIT_FOR
+from dispatch.waits.conditions import MOST_CONDITIONS, is_profile
+
+MOST_SECRETS = 16
+MOST_INSTRUCTIONS = 2000
+_MOST_TURNS = 2**31 - 1
+_NAME_CHARACTERS = 60
+# Rules whose events are about a project, not about one of its repositories.
+_NO_REPOSITORY = frozenset({"label", "comment"})
+
+_FLAG_RULE = "true or false"
+_FOLDER_RULE = "the path of a folder, without blanks around it"
+_TASK_RULE = f"a text of at most {MAX_TASK_BYTES} bytes, with no control characters but tabs and line ends"
+_FLOW_RULE = "a skill's name: 1 to 64 of a-z, 0-9, - and _, a letter or digit at both ends"
+_INSTRUCTIONS_RULE = f"a text of at most {MOST_INSTRUCTIONS} characters"
+_REPOSITORY_RULE = "the name of a repository, without a slash: work items of azure belong to none"
+_COMMAND_RULE = "one line without a slash before it or blanks around it"
+_IMAGE_RULE = "an image reference such as pi-job:latest"
+_NAME_RULE = "a name without spaces, of at most 200 printable ASCII characters"
+_SECRETS_RULE = (
+    f'an object of 1 to {MOST_SECRETS} references by variable, such as {{"TOKEN": "op://vault/item"}}'
+)
+_REFERENCE_RULE = "a text without blanks around it that does not begin with a hyphen"
+_VARIABLE_RULE = "a variable's name: letters, digits and underscores, no digit in front"
+_PROFILE_RULE = "a name of letters, digits, dots, underscores and hyphens"
+
+
+def read(given: Given, *, kind: Kind | None, on_type: str) -> Run | None:
+    """Read what an entry whose `on` is of this type runs; None without a known kind."""
+    own = _of_a_folder(given) if on_type == "cron" else _of_a_forge(given, kind, on_type)
+    shared: dict[str, Any] = {
+        "command": given.take("command", _COMMAND_RULE, text(is_command)),
+        "packages": given.take("packages", _FLAG_RULE, flag),
+        "image": given.take("image", _IMAGE_RULE, text(is_image)),
+        "skills_dir": given.take("skillsDir", _FOLDER_RULE, text(is_line)),
+        "resume": given.take("resume", _FLAG_RULE, flag),
+        "secrets": _secrets(given),
+        "secrets_profile": given.take("secretsProfile", _PROFILE_RULE, text(is_profile)),
+        "wait_for": _wait_for(given.row),
+    }
+    _check_company(given, on_type)
+    return Run(kind=kind, **own, **shared) if kind else None
+
+
+def _of_a_folder(given: Given) -> dict[str, Any]:
+    given.refuse(["repository"], "a schedule works in a folder")
+    given.refuse(["instructions"], "a schedule has a task instead")
+    given.refuse(["replicas"], "one folder has one job at a time")
+    if given.row.get("resume") is True:
+        given.wrong("resume", "is true; a schedule has no session to go on with")
+    found: dict[str, Any] = {
+        "folder": given.needed(
+            "folder", "the path of a folder", text(lambda path: find_control(path) is None)
+        ),
+        "flow": given.take("flow", "one line without blanks around it", text(is_line)),
+        "github": given.take("github", _FLAG_RULE, flag),
+        "provider": given.take("provider", _NAME_RULE, text(is_name)),
+        "model": given.take("model", _NAME_RULE, text(is_name)),
+        "max_turns": given.take("maxTurns", "a whole number from 1 up", number(least=1, most=_MOST_TURNS)),
+    }
+    if not given.has("command"):
+        found["task"] = given.needed("task", _TASK_RULE, text(_is_task))
+    return found
+
+
+def _of_a_forge(given: Given, kind: Kind | None, on_type: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "flow": given.take("flow", _FLOW_RULE, text(is_flow_name)),
+        "instructions": given.take("instructions", _INSTRUCTIONS_RULE, text(_is_short)),
+        "replicas": given.take("replicas", "2 or 3", number(least=2, most=3)),
+    }
+    if kind is Kind.AZURE and on_type in _NO_REPOSITORY:
+        found["repository"] = given.needed("repository", _REPOSITORY_RULE, text(_is_repository))
+    elif kind:
+        given.refuse(["repository"], "only label and comment rules of azure name one; else the event does")
+    return found
+
+
+def _is_task(task: str) -> bool:
+    return len(task.encode()) <= MAX_TASK_BYTES and find_control(task) is None
+
+
+def _is_short(instructions: str) -> bool:
+    return len(instructions) <= MOST_INSTRUCTIONS
+
+
+def _is_repository(name: str) -> bool:
+    return is_line(name) and "/" not in name
+
+
+def _is_reference(reference: str) -> bool:
+    return is_trimmed(reference) and not reference.startswith("-")
+
+
+def _check_company(given: Given, on_type: str) -> None:
+    """Note which fields do not go together."""
+    if not given.has("flow") and not given.has("command"):
+        given.wrong("flow", "is missing; add a flow, or a command instead")
+    if given.has("command"):
+        given.refuse(["flow"], "it stands beside command, and one of the two is run")
+        given.refuse(["task"] if on_type == "cron" else ["instructions"], "it stands beside command")
+    if given.row.get("resume") is True:
+        given.refuse(["command", "secrets", "replicas"], "it stands beside resume, which goes on as before")
+    if given.has("secretsProfile") and not given.has("secrets"):
+        given.wrong("secretsProfile", "stands without secrets; add secrets, or take it out")
+
+
+def _secrets(given: Given) -> Mapping[str, str] | None:
+    if not given.has("secrets"):
+        return None
+    table = given.row["secrets"]
+    if not isinstance(table, dict):
+        # Not shown: what stands here may be the secret itself.
+        given.wrong("secrets", f"is {_kind_of(table)}; allowed is {_SECRETS_RULE}")
+        return None
+    if not 1 <= len(table) <= MOST_SECRETS:
+        given.wrong("secrets", f"has {len(table)} entries; allowed is {_SECRETS_RULE}")
+    for at, (name, reference) in enumerate(table.items()):
+        _check_secret(given, at, name, reference)
+    return dict(table)
+
+
+def _check_secret(given: Given, at: int, name: str, reference: object) -> None:
+    if not secret_names.is_name(name):
+        given.wrong(f"secrets[{at}]", f"has the name {shown(name)}; allowed is {_VARIABLE_RULE}")
+        return
+    place = f"secrets.{name[:_NAME_CHARACTERS]}"
+    if secret_names.is_reserved(name):
+        given.wrong(place, "has a name that is taken, by the worker, the job or a library; choose another")
+    if text(_is_reference)(reference) is None:
+        given.wrong(place, f"has a reference that is not allowed; allowed is {_REFERENCE_RULE}")
+
+
+def _kind_of(value: object) -> str:
+    return "null" if value is None else f"no object but a {type(value).__name__}"
+
+
+def _wait_for(row: Mapping[str, Any]) -> tuple[Mapping[str, str], ...] | None:
+    """Keep the conditions as authored; what is wrong with them is told by `dispatch.waits.conditions`."""
+    listed = row.get(WAIT_FOR)
+    return tuple(listed[:MOST_CONDITIONS]) if isinstance(listed, list) else None
