@@ -1,12 +1,13 @@
 """From the text of a cron pattern to the values of its six fields.
 
-croniter reads the fields and hashes `H`; cronsim is handed plain values. What the two, or other readers of cron,
-would take differently is spelled without doubt before croniter sees it, or refused in words.
+croniter reads the fields and hashes `H`; cronsim is handed plain values. What the two, or other readers of
+cron, would take differently is spelled without doubt before croniter sees it, or refused in words.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from croniter import CroniterError, croniter
@@ -36,7 +37,7 @@ _LAST = re.compile(rf"(?P<day>{_VALUE})l|l(?P<other>{_VALUE})")
 
 
 class PatternError(ValueError):
-    """A pattern that is refused; the text goes on where "the pattern" stands: what was found, what is allowed."""
+    """A pattern that is refused: what was found and what is allowed, to go on after the pattern's place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +97,23 @@ class _Field:
 
 _DAY = "day-of-month"
 _WEEKDAY = "day-of-week"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _SECOND = _Field("second", 0, 59)
 _FIELDS = (
     _Field("minute", 0, 59),
     _Field("hour", 0, 23),
     _Field(_DAY, 1, 31, high_hashed=28),
-    _Field("month", 1, 12, tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())),
-    _Field(_WEEKDAY, 0, 6, tuple("sun mon tue wed thu fri sat".split())),
+    _Field("month", 1, 12, _MONTHS),
+    _Field(_WEEKDAY, 0, 6, _WEEKDAYS),
 )
 
 
 def expand(pattern: str, *, schedule_id: str) -> Expanded:
     """Read a pattern of 5 or 6 fields (6: seconds first) or an `@name`; PatternError says why not.
 
-    `H` becomes a value that is the same for this id everywhere. A field that names each of its values restricts
-    nothing, like `*`; where both fields of days restrict, a day has to match one of them.
+    `H` becomes a value that is the same for this id everywhere. A field that names each of its values is like
+    `*` and restricts nothing; where both fields of days restrict, a day has to match one of them.
     """
     fields = _split(pattern)
     spelled = [_spelled(field, text) for field, text in zip((_SECOND, *_FIELDS), fields, strict=True)]
@@ -119,9 +122,7 @@ def expand(pattern: str, *, schedule_id: str) -> Expanded:
             " ".join(spelled), hash_id=schedule_id.encode("utf-8", "replace"), second_at_beginning=True
         )
     except CroniterError as error:
-        raise PatternError(
-            "mixes days of every week with 5L or 5#2 in its day-of-week field; allowed is one kind"
-        ) from error
+        raise PatternError(f"is not a cron pattern: {error}") from error
     *others, second = values
     texts = [_written(field, found) for field, found in zip(_FIELDS, others, strict=True)]
     if nth:
@@ -163,7 +164,17 @@ def _spelled(field: _Field, text: str) -> str:
         return "*"
     if hashed := _HASHED.fullmatch(text):
         return _spelled_hashed(field, hashed)
-    return ",".join(_spelled_term(field, term) for term in text.split(","))
+    terms = text.split(",")
+    if field.is_weekday and 0 < sum(_is_of_a_month(term) for term in terms) < len(terms):
+        raise PatternError(
+            f"mixes days of every week with days of the month in its {field.name} field ({shown(text)});"
+            " allowed are days like fri, or days like 5L and 5#2"
+        )
+    return ",".join(_spelled_term(field, term) for term in terms)
+
+
+def _is_of_a_month(term: str) -> bool:
+    return bool(_NTH.fullmatch(term) or _LAST.fullmatch(term))
 
 
 def _spelled_hashed(field: _Field, hashed: re.Match[str]) -> str:
@@ -220,9 +231,9 @@ def _spelled_range(field: _Field, found: re.Match[str]) -> str:
     return ",".join(str(value % 7 if field.is_weekday else value) for value in values)
 
 
-def _written(field: _Field, values: list[int | str]) -> str:
+def _written(field: _Field, values: Sequence[int | str]) -> str:
     """Write a field for cronsim: plain values, or a star where nothing is restricted."""
-    if values == ["*"] or len(set(values)) == field.size:
+    if "*" in values or len(set(values)) == field.size:
         return "*"
     return ",".join("L" if value == "l" else str(value) for value in values)
 
@@ -231,10 +242,10 @@ def _nth(day: int, which: int | str) -> str:
     return f"{day}L" if which == "l" else f"{day}#{which}"
 
 
-def _refuse_never(values: list[list[int | str]], texts: list[str]) -> None:
+def _refuse_never(values: Sequence[Sequence[int | str]], texts: list[str]) -> None:
     """Refuse a day that none of the months has; a restricted day of the week would come all the same."""
     days, months = values[2:4]
-    if texts[4] != "*" or "l" in days or "*" in days or "*" in months:
+    if texts[4] != "*" or "*" in {texts[2], texts[3]} or "l" in days:
         return
     first = min(int(day) for day in days)
     if all(first > _LONGEST_MONTHS.get(int(month), 31) for month in months):

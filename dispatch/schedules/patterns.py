@@ -1,8 +1,8 @@
 """When a cron pattern fires: instants in UTC, also on the nights on which a zone's clock changes (D5).
 
-A pattern with `*` or `/` in its minute or hour field goes by elapsed time: it fires whenever the clock shows a time
-of it, twice where the clock shows it twice. Any other names times of the clock, and each comes once: in an overlap
-the first of the two, and what a gap left out at the first instant after the gap.
+A pattern with `*` or `/` in its minute or hour field goes by elapsed time: it fires whenever the clock shows
+a time of it, twice where the clock shows it twice. Any other names times of the clock, and each comes once: in
+an overlap the first of the two, and what a gap left out at the first instant after the gap.
 
 cronsim looks for times on a clock that never changes; the zone's changes are laid over it here.
 """
@@ -13,7 +13,7 @@ import copy
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
@@ -25,6 +25,7 @@ from dispatch.schedules.stretches import Stretch, stretches_from
 
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
+_ANY_TIME = datetime.combine(date(2000, 1, 1), time.min)
 # Beyond it an instant is forgotten: a leap day returns after 8 years at most.
 LOOKS_BACK = timedelta(days=3660)
 
@@ -51,11 +52,11 @@ class Recurrence:
 
     @classmethod
     def parse(cls, pattern: str, *, schedule_id: str, zone: str) -> Recurrence:
-        """Read a pattern; `schedule_id` decides what `H` means. ValueError says what is wrong, as `problem_of`."""
+        """Read a pattern; `schedule_id` decides on `H`. ValueError with the text of `problem_of`."""
         found = expand(pattern, schedule_id=schedule_id)
         clock = zone_named(zone)
         if clock is None:
-            raise PatternError(f"has the zone {shown(zone)}; allowed is a name such as Europe/Paris or UTC")
+            raise PatternError(f"has the zone {shown(zone)}; allowed is a name like Europe/Paris or UTC")
         return cls(clock, found.elapsed, _Walls.parse(found.text))
 
     def after(self, instant: datetime) -> datetime | None:
@@ -73,10 +74,10 @@ class Recurrence:
         return None
 
     def last_passed(self, after: datetime, until: datetime) -> tuple[datetime | None, int]:
-        """Give the latest instant in (after, until], in UTC, and how many instants lie there; (None, 0) for none.
+        """Give the latest instant in (after, until], in UTC, and how many lie there; (None, 0) for none.
 
-        The number is exact and costs a step for each day, not for each instant. What lies more than LOOKS_BACK
-        before `until` is neither found nor counted.
+        The number is exact and costs a step a day, not one an instant. What lies more than LOOKS_BACK before
+        `until` is neither found nor counted.
         """
         end = _plain(until)
         begin = max(_plain(after), end - LOOKS_BACK)
@@ -122,7 +123,7 @@ class _Walls:
 
     @classmethod
     def parse(cls, text: str) -> _Walls:
-        sim = CronSim(text, datetime.min)
+        sim = CronSim(text, _ANY_TIME)
         return cls(sim, *(tuple(sorted(field)) for field in (sim.seconds, sim.minutes, sim.hours)))
 
     def after(self, low: datetime) -> datetime | None:

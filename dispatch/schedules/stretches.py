@@ -1,11 +1,11 @@
-"""The stretches of time in which a zone's clock runs evenly: between two changes, and never across a year's end."""
+"""Stretches of time in which a zone's clock runs evenly: between two changes, never across a year's end."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ _YEARS = range(2, 9999)
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From `start` to before `end` (UTC, naive) the clock is `offset` ahead of UTC; before, it was `before`."""
+    """From `start` to before `end` (UTC, naive) the clock is `offset` ahead of UTC; until then `before`."""
 
     start: datetime
     end: datetime
@@ -29,7 +29,7 @@ class Stretch:
         """Give the first time on the clock that belongs here.
 
         By elapsed time that is what the clock shows at the start. For times of the clock it is what the clock
-        would have shown without the change: so what a gap left out falls here, and what has been is not again.
+        would have shown unchanged: so what a gap left out falls here, and what has been does not come again.
         """
         return self.start + (self.offset if elapsed else self.before)
 
@@ -48,7 +48,7 @@ def stretches_from(zone: ZoneInfo, instant: datetime) -> Iterator[Stretch]:
 
 @lru_cache(maxsize=4096)
 def _of_year(zone: ZoneInfo, year: int) -> tuple[Stretch, ...]:
-    start, end = datetime.min.replace(year=year), datetime.min.replace(year=year + 1)
+    start, end = (datetime.combine(date(one, 1, 1), time.min) for one in (year, year + 1))
     days = [start + _DAY * day for day in range((end - start).days + 1)]
     offsets = [_offset(zone, day) for day in days]
     found: list[Stretch] = []
