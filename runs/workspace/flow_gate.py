@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import timedelta
 from pathlib import Path
 
 from runs.outcome import InfraFault
@@ -17,6 +18,8 @@ from runs.workspace.head import SHA
 from runs.workspace.jobuser import Account, git_account
 from runs.workspace.materialise import SKILL_NAME
 
+# A job may leave a pipe for an object, and a worker that shuts down does not wait for git to give up.
+_TIME_LIMIT = timedelta(seconds=5)
 _BOM = b"\xef\xbb\xbf"
 _KEY = b"ai-trigger:"
 _ALLOWED = frozenset({b"ai-trigger: allow", b'ai-trigger: "allow"'})
@@ -49,7 +52,7 @@ def allows_as_owner(folder: Path, flow: str, sha: str | None, *, account: Accoun
     except OSError:
         return False
     owner = git_account(worker=account, owner=Account(status.st_uid, status.st_gid))
-    return allows(folder, flow, sha=sha, git=git.as_account(owner))
+    return allows(folder, flow, sha=sha, git=git.as_account(owner).within(_TIME_LIMIT))
 
 
 def opts_in(skill: bytes) -> bool:
