@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from dispatch.operator_files import overlay, strict_json
@@ -15,11 +14,11 @@ from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.overlay import EMPTY, Overlay
 from dispatch.operator_files.overlay_edit import changed, rendered
 from dispatch.operator_files.problems import OperatorFileError, Problem
+from dispatch.operator_files.replacing import give, replace
 from pidispatch_site.errors import OperationalError
 
 _PRIVATE = 0o600
 _NOTHING = b"{}\n"
-_ROOT = 0
 # An editor that writes in place is done within a look or two.
 _SETTLE_SECONDS = 0.15
 _SETTLE_LOOKS = 10
@@ -83,7 +82,10 @@ def _edit(path: Path, target: Path, to_set: Mapping[str, str], to_unset: Sequenc
     new = rendered(after, name=name)
     found = overlay.parse(new, name=name)
     if new != (content or _NOTHING):
-        _replace(target, new)
+        # Ours alone while we hold the lock, so what is there was left by one who was killed.
+        temporary = target.with_name(f".{target.name}.tmp")
+        temporary.unlink(missing_ok=True)
+        replace(target, new, temporary=temporary)
     return found
 
 
@@ -112,7 +114,7 @@ def _locked(target: Path, seconds: float) -> Iterator[None]:
     lock = target.with_name(f".{target.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
     try:
-        _give(descriptor, target.parent.stat())
+        give(descriptor, target.parent.stat())
         _wait_for(descriptor, target, seconds)
         yield
     finally:
@@ -131,56 +133,3 @@ def _wait_for(descriptor: int, target: Path, seconds: float) -> None:
                     " changed; end that command, then try again."
                 ) from error
             time.sleep(_LOCK_RETRY_SECONDS)
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Put the content in the file's place; it is on the disk when this returns."""
-    # Ours alone while we hold the lock, so what is there was left by one who was killed.
-    temporary = target.with_name(f".{target.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123
-            _dress(descriptor, target)
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync(target.parent)
-
-
-def _dress(descriptor: int, target: Path) -> None:
-    """Give the new file the mode and the owner of the one that it replaces, of the directory for a first."""
-    try:
-        old = target.stat()
-    except FileNotFoundError:
-        _give(descriptor, target.parent.stat())
-        return
-    if os.geteuid() not in {_ROOT, old.st_uid}:
-        # Ours would be one that the worker may not read, and every job would be refused.
-        raise OperationalError(
-            f"{target} belongs to another user (uid {old.st_uid}). Nothing was changed;"
-            " run this as that user."
-        )
-    os.fchown(descriptor, old.st_uid, old.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-
-
-def _give(descriptor: int, like: os.stat_result) -> None:
-    """Let a file that root made belong to the user whose directory it is in: the worker is that user."""
-    if os.geteuid() == _ROOT:
-        os.fchown(descriptor, like.st_uid, like.st_gid)
-
-
-def _sync(folder: Path) -> None:
-    # The change is made; a file system that does not sync folders does not undo it.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
