@@ -11,6 +11,9 @@ from pathlib import Path
 
 from dispatch.operator_files.strict_json import MAX_BYTES
 
+# As much memory is taken for each read, however little there is to read.
+_CHUNK = 1024 * 1024
+
 
 class NoRegularFileError(OSError):
     """There is a folder, a pipe, a device: nothing that has a content and an end of it."""
@@ -37,7 +40,7 @@ def read_from(descriptor: int) -> bytes:
     """
     parts: list[bytes] = []
     left = MAX_BYTES + 1
-    while left and (part := os.read(descriptor, left)):
+    while left and (part := os.read(descriptor, min(left, _CHUNK))):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 
-MAX_BYTES = 1024 * 1024
+# Two thousand triggers, each with a page of a task.
+MAX_BYTES = 8 * 1024 * 1024
 # No file of ours needs more; what reads a value may then take its depth for granted.
 MAX_DEPTH = 32
 # Of what is said of keys that mean nothing.
@@ -47,11 +48,24 @@ def load(content: bytes, *, name: str) -> Any:
 
 def unknown_keys(content: bytes, *, part: str, known: Collection[str]) -> tuple[str, ...]:
     """Name what means nothing in the rows of a file that loads: `windows[0].timezone`, escaped and cut."""
-    rows = json.loads(content.decode("utf-8-sig"))[part]
+    rows = of_loaded(content)[part]
+    return unknown_in((f"{part}[{index}]", row, known) for index, row in enumerate(rows))
+
+
+def of_loaded(content: bytes) -> Any:
+    """Read the content of a file that `load` has taken, unjudged."""
+    return json.loads(content.decode("utf-8-sig"))
+
+
+def unknown_in(objects: Iterable[tuple[str, Mapping[str, Any], Collection[str]]]) -> tuple[str, ...]:
+    """Name the first keys that mean nothing: `windows[0].timezone`, escaped and cut.
+
+    Each object comes with its place before it and the keys that are known there behind it.
+    """
     places = (
-        f"{part}[{index}].{shown(key)[1:-1][:_KEY_CHARACTERS]}"
-        for index, row in enumerate(rows)
-        for key in row
+        f"{place}.{shown(key)[1:-1][:_KEY_CHARACTERS]}"
+        for place, found, known in objects
+        for key in found
         if key not in known
     )
     return tuple(islice(places, _MOST_UNKNOWN))

@@ -55,10 +55,16 @@ class Given(Fields):
         return Given(row, f"{self._place}.{field}", self._problems)
 
     def refuse(self, names: Iterable[str], why: str) -> None:
-        """Note each of these fields that is there: it has no business here."""
+        """Note each of these fields that is there and has no business here."""
         for name in names:
             if name in self.row:
-                self.wrong(name, f"is not allowed here: {why}")
+                self.wrong(name, f"has no meaning here, since {why}; take it out")
+
+    def clash(self, names: Iterable[str], other: str) -> None:
+        """Note each of these fields that is there and does not go together with another one."""
+        for name in names:
+            if name in self.row:
+                self.wrong(name, f"stands beside {other}; allowed is one of the two")
 
 
 def text(rule: Callable[[str], bool] = lambda _: True) -> Callable[[Any], str | None]:

@@ -22,7 +22,7 @@ _ID_RULE = "a name of letters, digits, dots, underscores and hyphens"
 _PATTERN_RULE = 'five or six fields, or a name such as @daily; "0 3 * * *" is daily at three'
 _ZONE_RULE = "an IANA time zone such as Europe/London, or no tz for the host's own"
 _LABEL_RULE = "a label's name"
-_CLOSING_ONLY = "it narrows a rule whose only action is closing"
+_CLOSING_ONLY = "only a rule whose one action is closing has it"
 _NO_LABELS = "the rule has no labels to choose by"
 
 
@@ -60,7 +60,7 @@ def _zone(value: object) -> str | None:
 
 def _label(given: Given, _words: Words | None) -> LabelOn:
     given.refuse(_ONE_ITEM, _CLOSING_ONLY)
-    given.refuse(["reviewState"], "an issue's labels have no reviews")
+    given.refuse(["reviewState"], f"it belongs to the action {REVIEWED} of pull requests")
     found = _selectors(given)
     _need_a_positive(given, "a rule about labels")
     return LabelOn(**found)
@@ -122,15 +122,15 @@ def _need_a_positive(given: Given, who: str) -> None:
 
 def _action(given: Given, words: Words | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
     """Read the words of the forge; None when something is wrong with them."""
-    listed = ", ".join(known) or "a word of the forge"
+    listed = f"one of {', '.join(known)}" if words else "a word of the forge"
     if not given.has("action"):
-        given.wrong("action", f"is missing; allowed is a list of {listed}")
+        given.wrong("action", f"is missing; allowed is a list, each item {listed}")
         return None
     found = given.texts("action", listed, text(lambda word: word in known if words else True))
     if found == ():
-        given.wrong("action", f"is an empty list; allowed is a list of {listed}")
+        given.wrong("action", f"is an empty list; allowed is at least {listed}")
     if words and found and words.close in found and set(found) != {words.close}:
-        given.wrong("action", f"is {shown(list(found))}; {words.close} stands alone: write a rule for each")
+        given.wrong("action", f"is {shown(list(found))}; {words.close} stands alone, in a rule of its own")
         return None
     return found or None
 
@@ -142,12 +142,12 @@ def _review_states(
         given.refuse(["reviewState"], "only github tells the state of a review")
         return None
     if action and REVIEWED not in action:
-        given.refuse(["reviewState"], f"it narrows the action {REVIEWED}")
+        given.refuse(["reviewState"], f"it belongs to the action {REVIEWED}")
         return None
-    allowed = ", ".join(REVIEW_STATES)
+    allowed = f"one of {', '.join(REVIEW_STATES)}"
     states = given.texts("reviewState", allowed, text(lambda word: word in REVIEW_STATES))
     if states == ():
-        given.wrong("reviewState", f"is an empty list; allowed is a list of {allowed}, or no reviewState")
+        given.wrong("reviewState", f"is an empty list; allowed is at least {allowed}, or no reviewState")
     return states
 
 

@@ -22,11 +22,12 @@ PART = "triggers"
 
 _ID_CHARACTERS = 80
 _FILE = 'an object such as {"triggers": []}'
+_ENTRY = 'an object such as {"on": {"type": "cron", ...}, "run": {"kind": "local", ...}}'
 _ONCE = {
     "on.id": "an id of its own for each schedule",
     "run.kind": "one rule about comments for each forge",
 }
-_ENTRY = 'an object such as {"on": {"type": "cron", ...}, "run": {"kind": "local", ...}}'
+_TYPES = f"one of {', '.join(TYPES)}"
 
 
 def parse(content: bytes, *, name: str) -> Triggers:
@@ -47,9 +48,10 @@ def of_document(document: object, *, name: str) -> Triggers:
 
 def place_of(index: int, row: object) -> str:
     """Name an entry for a person and a log line: `trigger at index 3 (cron trigger "nightly")`."""
-    on = row.get("on") if isinstance(row, dict) else None
-    id_ = on.get("id") if isinstance(on, dict) and on.get("type") == "cron" else None
-    known = f' (cron trigger "{str(id_)[:_ID_CHARACTERS]}")' if on_fields.is_id(id_) else ""
+    on = _object(row, "on")
+    id_ = on.get("id")
+    is_known = on.get("type") == "cron" and on_fields.is_id(id_)
+    known = f' (cron trigger "{str(id_)[:_ID_CHARACTERS]}")' if is_known else ""
     return f"trigger at index {index}{known}"
 
 
@@ -66,25 +68,31 @@ def _rows(document: object, problems: list[Problem]) -> Sequence[Any]:
     return ()
 
 
-def _entry(index: int, row: Any, problems: list[Problem]) -> Trigger | None:
-    """Read one entry; None when something is wrong with it."""
+def _object(row: object, part: str) -> Mapping[str, Any]:
+    """Give the part of an entry that is an object; an empty one for whatever else is there."""
+    found = row.get(part) if isinstance(row, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _entry(index: int, row: object, problems: list[Problem]) -> Trigger | None:
+    """Read one entry; None when a part of it is not there at all."""
     place = place_of(index, row)
     if not isinstance(row, dict):
         problems.append(Problem(place, f"is {shown(row)}; allowed is {_ENTRY}"))
         return None
-    parts = [_part(row, part, place, problems) for part in ("on", "run")]
-    on_part, run_part = parts
-    if on_part is None or run_part is None:
-        return None
-    problems += conditions.problems_of_trigger(on_part.row, run_part.row, place=f"{place}: ")
-    type_ = _type(on_part)
-    if type_ is None:
-        return None
-    kind = _kind(run_part, type_)
-    on = on_fields.read(type_, on_part, WORDS.get(kind) if kind else None)
-    _check_once(on_part, run_part)
-    run = run_fields.read(run_part, kind=kind, on_type=type_)
-    return Trigger(index=index, on=on, run=run) if on and run else None
+    on = _part(row, "on", place, problems)
+    run = _part(row, "run", place, problems)
+    problems += conditions.problems_of_trigger(
+        on.row if on else {}, run.row if run else {}, place=f"{place}: "
+    )
+    type_ = _type(on) if on else None
+    kind = _kind(run, type_) if run else None
+    if on and run and on.row.get("once") is True and run.has("replicas"):
+        on.wrong("once", "stands beside run.replicas; allowed is one of the two")
+    starts = on_fields.read(type_, on, WORDS.get(kind) if kind else None) if on and type_ else None
+    is_schedule = type_ == "cron" if type_ else kind is Kind.LOCAL
+    runs = run_fields.read(run, kind=kind, type_=type_, is_schedule=is_schedule) if run else None
+    return Trigger(index=index, on=starts, run=runs) if starts and runs else None
 
 
 def _part(row: Mapping[str, Any], part: str, place: str, problems: list[Problem]) -> Given | None:
@@ -96,28 +104,25 @@ def _part(row: Mapping[str, Any], part: str, place: str, problems: list[Problem]
 
 
 def _type(on: Given) -> str | None:
-    allowed = ", ".join(TYPES)
     if on.row.get("type") == DISARMED:
-        on.wrong("type", f"is 'disarmed', which no file says; a spent one-shot keeps its type ({allowed})")
+        on.wrong("type", f"is 'disarmed', which no file says; allowed is {_TYPES}")
         return None
-    return on.needed("type", allowed, text(lambda value: value in TYPES))
+    return on.needed("type", _TYPES, text(lambda value: value in TYPES))
 
 
-def _kind(run: Given, type_: str) -> Kind | None:
-    """Read the kind, which has to be one that can tell of what the entry waits for."""
+def _kind(run: Given, type_: str | None) -> Kind | None:
+    """Read the kind, which has to be one that tells of what the entry waits for."""
+    kinds = _kinds(type_)
+    allowed = f"one of {', '.join(kinds)}" + (f" where on.type is {type_}" if type_ else "")
+    return run.needed("kind", allowed, lambda value: Kind(value) if value in list(kinds) else None)
+
+
+def _kinds(type_: str | None) -> Sequence[Kind]:
+    if type_ is None:
+        return tuple(Kind)
     if type_ == "cron":
-        kinds: Sequence[Kind] = (Kind.LOCAL,)
-    else:
-        kinds = WITH_ISSUES if type_ == "issue" else FORGES
-    allowed = ", ".join(kind.value for kind in kinds)
-    return run.needed(
-        "kind", f"{allowed} for {type_}", lambda value: Kind(value) if value in list(kinds) else None
-    )
-
-
-def _check_once(on: Given, run: Given) -> None:
-    if on.row.get("once") is True and run.has("replicas"):
-        on.wrong("once", "stands beside run.replicas; allowed is one of the two")
+        return (Kind.LOCAL,)
+    return WITH_ISSUES if type_ == "issue" else FORGES
 
 
 def _check_repeats(rows: Sequence[Any], problems: list[Problem]) -> None:
@@ -125,26 +130,22 @@ def _check_repeats(rows: Sequence[Any], problems: list[Problem]) -> None:
     first: dict[tuple[str, str], int] = {}
     for index, row in enumerate(rows):
         found = _only_once(row)
-        if not found:
+        if found is None:
             continue
         field, value = found
         before = first.setdefault(found, index)
         if before != index:
-            text_ = f"is {shown(value)}, as that of the trigger at index {before}; allowed is {_ONCE[field]}"
-            problems.append(Problem(f"{place_of(index, row)}: {field}", text_))
+            said = f"is {shown(value)}, as that of the trigger at index {before}; allowed is {_ONCE[field]}"
+            problems.append(Problem(f"{place_of(index, row)}: {field}", said))
 
 
-def _only_once(row: Any) -> tuple[str, str] | None:
-    """Give what no second entry may have: its field and its value."""
-    if (
-        not isinstance(row, dict)
-        or not isinstance(row.get("on"), dict)
-        or not isinstance(row.get("run"), dict)
-    ):
-        return None
-    on, kind = row["on"], row["run"].get("kind")
-    if on.get("type") == "cron" and on_fields.is_id(on.get("id")):
-        return "on.id", on["id"]
-    if on.get("type") == "comment" and isinstance(kind, str):
-        return "run.kind", kind
-    return None
+def _only_once(row: object) -> tuple[str, str] | None:
+    """Give the field of an entry that no second one may have with this value, and the value."""
+    on, kind = _object(row, "on"), _object(row, "run").get("kind")
+    match on.get("type"):
+        case "cron" if on_fields.is_id(on.get("id")):
+            return "on.id", str(on["id"])
+        case "comment" if isinstance(kind, str):
+            return "run.kind", kind
+        case _:
+            return None

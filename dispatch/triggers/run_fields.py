@@ -13,7 +13,7 @@ from dispatch.triggers import secret_names
 from dispatch.triggers.entries import Run
 from dispatch.triggers.given import Given, flag, is_trimmed, number, text
 from dispatch.waits.conditions import FIELD as WAIT_FOR
-from dispatch.waits.conditions import MOST_CONDITIONS, is_profile
+from dispatch.waits.conditions import MOST_CONDITIONS
 
 MOST_SECRETS = 16
 MOST_INSTRUCTIONS = 2000
@@ -39,9 +39,9 @@ _VARIABLE_RULE = "a variable's name: letters, digits and underscores, no digit i
 _PROFILE_RULE = "a name of letters, digits, dots, underscores and hyphens"
 
 
-def read(given: Given, *, kind: Kind | None, on_type: str) -> Run | None:
-    """Read what an entry whose `on` is of this type runs; None without a known kind."""
-    own = _of_a_folder(given) if on_type == "cron" else _of_a_forge(given, kind, on_type)
+def read(given: Given, *, kind: Kind | None, type_: str | None, is_schedule: bool) -> Run | None:
+    """Read what an entry of this type (of `on`) runs; None without a known kind."""
+    own = _of_a_folder(given) if is_schedule else _of_a_forge(given, kind, type_)
     shared: dict[str, Any] = {
         "command": given.take("command", _COMMAND_RULE, text(is_command)),
         "packages": given.take("packages", _FLAG_RULE, flag),
@@ -49,10 +49,10 @@ def read(given: Given, *, kind: Kind | None, on_type: str) -> Run | None:
         "skills_dir": given.take("skillsDir", _FOLDER_RULE, text(is_line)),
         "resume": given.take("resume", _FLAG_RULE, flag),
         "secrets": _secrets(given),
-        "secrets_profile": given.take("secretsProfile", _PROFILE_RULE, text(is_profile)),
+        "secrets_profile": given.take("secretsProfile", _PROFILE_RULE, text(secret_names.is_profile)),
         "wait_for": _wait_for(given.row),
     }
-    _check_company(given, on_type)
+    _check_company(given, is_schedule=is_schedule)
     return Run(kind=kind, **own, **shared) if kind else None
 
 
@@ -61,11 +61,9 @@ def _of_a_folder(given: Given) -> dict[str, Any]:
     given.refuse(["instructions"], "a schedule has a task instead")
     given.refuse(["replicas"], "one folder has one job at a time")
     if given.row.get("resume") is True:
-        given.wrong("resume", "is true; a schedule has no session to go on with")
+        given.wrong("resume", "is true; allowed is false, since a schedule goes on with no session")
     found: dict[str, Any] = {
-        "folder": given.needed(
-            "folder", "the path of a folder", text(lambda path: find_control(path) is None)
-        ),
+        "folder": given.needed("folder", "the path of a folder", text()),
         "flow": given.take("flow", "one line without blanks around it", text(is_line)),
         "github": given.take("github", _FLAG_RULE, flag),
         "provider": given.take("provider", _NAME_RULE, text(is_name)),
@@ -77,21 +75,22 @@ def _of_a_folder(given: Given) -> dict[str, Any]:
     return found
 
 
-def _of_a_forge(given: Given, kind: Kind | None, on_type: str) -> dict[str, Any]:
+def _of_a_forge(given: Given, kind: Kind | None, type_: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "flow": given.take("flow", _FLOW_RULE, text(is_flow_name)),
         "instructions": given.take("instructions", _INSTRUCTIONS_RULE, text(_is_short)),
         "replicas": given.take("replicas", "2 or 3", number(least=2, most=3)),
     }
-    if kind is Kind.AZURE and on_type in _NO_REPOSITORY:
+    if kind is Kind.AZURE and type_ in _NO_REPOSITORY:
         found["repository"] = given.needed("repository", _REPOSITORY_RULE, text(_is_repository))
-    elif kind:
-        given.refuse(["repository"], "only label and comment rules of azure name one; else the event does")
+    elif kind and type_:
+        given.refuse(["repository"], "only rules of azure about labels and comments have to name one")
     return found
 
 
 def _is_task(task: str) -> bool:
-    return len(task.encode()) <= MAX_TASK_BYTES and find_control(task) is None
+    # Each character once: a long task has few different ones.
+    return len(task.encode()) <= MAX_TASK_BYTES and find_control("".join(set(task))) is None
 
 
 def _is_short(instructions: str) -> bool:
@@ -106,15 +105,14 @@ def _is_reference(reference: str) -> bool:
     return is_trimmed(reference) and not reference.startswith("-")
 
 
-def _check_company(given: Given, on_type: str) -> None:
+def _check_company(given: Given, *, is_schedule: bool) -> None:
     """Note which fields do not go together."""
     if not given.has("flow") and not given.has("command"):
         given.wrong("flow", "is missing; add a flow, or a command instead")
     if given.has("command"):
-        given.refuse(["flow"], "it stands beside command, and one of the two is run")
-        given.refuse(["task"] if on_type == "cron" else ["instructions"], "it stands beside command")
+        given.clash(["flow", "task" if is_schedule else "instructions"], "command")
     if given.row.get("resume") is True:
-        given.refuse(["command", "secrets", "replicas"], "it stands beside resume, which goes on as before")
+        given.clash(["command", "secrets"] + ([] if is_schedule else ["replicas"]), '"resume": true')
     if given.has("secretsProfile") and not given.has("secrets"):
         given.wrong("secretsProfile", "stands without secrets; add secrets, or take it out")
 
@@ -125,7 +123,7 @@ def _secrets(given: Given) -> Mapping[str, str] | None:
     table = given.row["secrets"]
     if not isinstance(table, dict):
         # Not shown: what stands here may be the secret itself.
-        given.wrong("secrets", f"is {_kind_of(table)}; allowed is {_SECRETS_RULE}")
+        given.wrong("secrets", f"is no object; allowed is {_SECRETS_RULE}")
         return None
     if not 1 <= len(table) <= MOST_SECRETS:
         given.wrong("secrets", f"has {len(table)} entries; allowed is {_SECRETS_RULE}")
@@ -140,13 +138,9 @@ def _check_secret(given: Given, at: int, name: str, reference: object) -> None:
         return
     place = f"secrets.{name[:_NAME_CHARACTERS]}"
     if secret_names.is_reserved(name):
-        given.wrong(place, "has a name that is taken, by the worker, the job or a library; choose another")
+        given.wrong(place, "is a name that the worker or the job uses itself; choose another one")
     if text(_is_reference)(reference) is None:
         given.wrong(place, f"has a reference that is not allowed; allowed is {_REFERENCE_RULE}")
-
-
-def _kind_of(value: object) -> str:
-    return "null" if value is None else f"no object but a {type(value).__name__}"
 
 
 def _wait_for(row: Mapping[str, Any]) -> tuple[Mapping[str, str], ...] | None:

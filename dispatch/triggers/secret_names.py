@@ -7,6 +7,7 @@ import re
 from pidispatch_site.known_names import MINTED, PROXY, SET_BY_WORKER, WORKER_ONLY
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROFILE = re.compile(r"[A-Za-z0-9._-]+")
 
 # A job's own forge: its address would decide whom the minted token is shown to.
 _FORGE_HOSTS = frozenset({"GITLAB_HOST", "FORGEJO_HOST", "AZURE_DEVOPS_ORG_URL"})
@@ -39,3 +40,8 @@ def is_name(text: str) -> bool:
 def is_reserved(name: str) -> bool:
     """Tell whether the name means something to the worker, to the container, or to a provider's library."""
     return name in _RESERVED or _STEERING.fullmatch(name) is not None
+
+
+def is_profile(text: str) -> bool:
+    """Tell whether a script that resolves secrets can be called so, as those of PI_SECRET_PROFILES are."""
+    return _PROFILE.fullmatch(text) is not None

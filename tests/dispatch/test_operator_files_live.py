@@ -18,6 +18,7 @@ from dispatch.operator_files import strict_json
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay_file import read as read_overlay
 from dispatch.operator_files.problems import OperatorFileError, Problem
+from dispatch.operator_files.strict_json import MAX_BYTES
 from dispatch.worker.timings import WorkerTimings
 
 
@@ -95,7 +96,7 @@ BAD = {
         "unreadable",
         "cannot be read (Too many levels of symbolic links)",
     ),
-    "too large": (lambda path: os.truncate(path, 2**20 + 1), "too-large", "allowed are 1048576 bytes"),
+    "too large": (lambda path: os.truncate(path, MAX_BYTES + 1), "too-large", f"allowed are {MAX_BYTES} bytes"),
     "no JSON": (lambda path: path.write_bytes(b"{"), "file", "is not JSON"),
     "many problems": (
         lambda path: path.write_bytes(b"{%s}" % b",".join(b'"%d": 1' % number for number in range(13))),

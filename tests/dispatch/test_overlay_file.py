@@ -15,6 +15,7 @@ import pytest
 from dispatch.operator_files.overlay import EMPTY, Overlay
 from dispatch.operator_files.overlay_file import edit, read
 from dispatch.operator_files.problems import OperatorFileError
+from dispatch.operator_files.strict_json import MAX_BYTES
 from pidispatch_site.errors import ConfigurationError, OperationalError
 from tests.runs.accounts import ORDINARY, as_ordinary_user, needs_root
 
@@ -76,7 +77,7 @@ UNREADABLE = {
     "loop of links": (_loop, "cannot be read: Too many levels of symbolic links"),
     "pipe without a writer": (_pipe, "cannot be read: it is no regular file"),
     "device": (_device, "cannot be read: it is no regular file"),
-    "too large": (lambda path: path.write_bytes(b" " * (2**20 + 1)), "has 1048577 bytes"),
+    "too large": (lambda path: path.write_bytes(b" " * (MAX_BYTES + 1)), f"has {MAX_BYTES + 1} bytes"),
     "no JSON": (lambda path: path.write_text("dailyCap=5"), "is not JSON"),
     "no object": (lambda path: path.write_text("[]"), "is no object"),
     "a wrong key": (
