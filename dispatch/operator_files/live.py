@@ -27,15 +27,15 @@ _SHOWN_PLACES = 10
 _MISSING = "missing"
 
 T = TypeVar("T")
-Label = Literal["pause_windows", "scoped_limits", "settings"]
+Label = Literal["pause_windows", "scoped_limits", "settings", "triggers"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """The three lines of one kind of file."""
+    """The lines of one kind of file; no `reloaded` where whoever acts on a change tells what came of it."""
 
     watching: Callable[[str], None]
-    reloaded: Callable[[int], None]
+    reloaded: Callable[[int], None] | None
     invalid: Callable[[str], None]
 
 
@@ -54,6 +54,11 @@ _EVENTS: Mapping[Label, _Events] = {
         lambda path: log.event("settings_watching", path=path),
         lambda count: log.event("settings_reloaded", count=count),
         lambda reason: log.event("settings_reload_invalid", reason=reason),
+    ),
+    "triggers": _Events(
+        lambda path: log.event("triggers_watching", path=path),
+        None,
+        lambda reason: log.event("schedules_reload_invalid", reason=reason, kept=True),
     ),
 }
 
@@ -96,6 +101,8 @@ class LiveFile(Generic[T]):
         self._missing = missing
         self._current = missing
         self._digest = ""
+        self._version = 0
+        self._is_current = False
         self._events = _EVENTS[label]
         self._content = _Content(path, clock)
         self._seen: _Look | None = None
@@ -114,12 +121,22 @@ class LiveFile(Generic[T]):
         """Sixteen hex digits of what `current` was made of, the same on hosts that took over the same."""
         return self._digest
 
+    @property
+    def version(self) -> int:
+        """How many good versions were taken over, those included that are like the one before."""
+        return self._version
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file says now what `current` is; False while what stands there cannot be taken."""
+        return self._is_current
+
     def load(self) -> T:
         """Read the file at boot; OperatorFileError, with every problem, for what cannot be taken."""
         self._judged = self._content.look()
-        self._current = self._value(self._judged)
-        self._digest = _digest(self._judged)
-        return self._current
+        value = self._value(self._judged)
+        self._accept(value, self._judged)
+        return value
 
     def poll(self) -> bool:
         """Look once, and take over what is good and settled; True when `current` is another value now.
@@ -139,12 +156,19 @@ class LiveFile(Generic[T]):
         try:
             value = self._value(look)
         except OperatorFileError as error:
-            self._events.invalid(look.token if isinstance(look, _Unread) else _places(error))
+            self._is_current = False
+            self._events.invalid(look.token if isinstance(look, _Unread) else places_of(error))
             return False
-        before, self._current = self._current, value
-        self._digest = _digest(look)
-        self._events.reloaded(self._count(value))
+        before = self._current
+        self._accept(value, look)
+        if self._events.reloaded:
+            self._events.reloaded(self._count(value))
         return value != before
+
+    def _accept(self, value: T, look: _Look) -> None:
+        self._current, self._digest, self._is_current = value, _digest(look), True
+        # Last: who sees another version finds its value.
+        self._version += 1
 
     def _value(self, look: _Look) -> T:
         if not isinstance(look, _Unread):
@@ -199,7 +223,7 @@ def _digest(look: _Look) -> str:
     return "" if isinstance(look, _Unread) else hashlib.sha256(look).hexdigest()[:16]
 
 
-def _places(error: OperatorFileError) -> str:
+def places_of(error: OperatorFileError) -> str:
     """Name where the problems are, as a log line may: no value, and no more than a line's worth."""
     places = list(dict.fromkeys(error.places))
     more = len(places) - _SHOWN_PLACES
