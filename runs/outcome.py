@@ -41,6 +41,7 @@ class Reason(StrEnum):
     WAIT_AFTER_BEYOND_MAX = "wait-after-beyond-max"
     WAIT_REFUSED = "wait-refused"
     WAIT_UNANSWERABLE = "wait-unanswerable"
+    ONCE_ALREADY_SPENT = "once-already-spent"
     DAILY_TOKEN_CAP = "daily-token-cap"  # noqa: S105 - tokens of a model
     OVER_BUDGET = "over-budget"
     SOFT_HOLD = "soft-hold"

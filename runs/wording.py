@@ -45,6 +45,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.WAIT_AFTER_BEYOND_MAX: "It should start later than PI_WAIT_AFTER_MAX_MS allows.",
     Reason.WAIT_REFUSED: "The check that it waited for said that it will never be time.",
     Reason.WAIT_UNANSWERABLE: "The check that it waited for failed too often in a row.",
+    Reason.ONCE_ALREADY_SPENT: "The trigger starts one job, and another job was that one.",
     Reason.DAILY_TOKEN_CAP: "The day's cap on tokens was reached.",
     Reason.OVER_BUDGET: "The cap on job starts was reached.",
     Reason.SOFT_HOLD: "The last starts before the cap are held back.",

@@ -1,9 +1,9 @@
 """Which job spends a one-shot, for the whole fleet: of several that matched it, one runs (Q 3.4 a).
 
 The file alone cannot say it: two jobs may be on their way at once, and each host has a file of its own. A
-claim is its job's as long as that job is known in the queue. It outlives the job's record, for the hosts whose
-file still has the entry armed; on a host that has noted in its file that the job spent it, an armed entry was
-armed again by hand, and the next job may have it.
+claim is its job's as long as that job is known in the queue. It outlives the job's record, for the hosts
+whose file still has the entry armed. Where a host has noted in its file that the job spent it, an entry that
+is armed was armed again by hand, and the next job may have it.
 """
 
 from __future__ import annotations
@@ -45,29 +45,26 @@ class Claims:
         that the file was disarmed, so that an answer from before that moment counts for nothing.
         """
         holder, noted = self._ask(once, job_id)
-        if holder == job_id:
-            return holder
-        standing = self._standing(holder)
-        is_gone = standing is None
-        is_armed_again = noted == holder and standing is not None and standing.state.is_over and is_armed()
-        if is_gone or is_armed_again:
-            holder, _ = self._ask(once, job_id, displacing=holder)
-        return holder
+        if holder != job_id.encode():
+            standing = self._standing(holder)
+            is_noted = noted == holder and standing is not None and standing.state.is_over
+            if standing is None or (is_noted and is_armed()):
+                holder, _ = self._ask(once, job_id, displacing=holder)
+        return _text(holder)
 
     def spender(self, once: OneShot, job_id: str) -> str | None:
         """Name the job that has spent it, now that a record of `job_id` is written; None: it is under way.
 
-        That is who has the claim, else `job_id` itself.
+        That is who has the claim, else `job_id` itself. Of one that vanished nobody knows whether it ran.
         """
         try:
-            value = cast("bytes | None", self._client.hget(_key(once), "job"))
+            holder = cast("bytes | None", self._client.hget(_key(once), "job"))
         except ResponseError:
-            value = None
-        holder = value.decode("utf-8", "replace") if value and len(value) <= MAX_ID_BYTES else job_id
-        if holder == job_id:
+            holder = None
+        if not holder or len(holder) > MAX_ID_BYTES or holder == job_id.encode():
             return job_id
         standing = self._standing(holder)
-        return holder if standing is None or standing.state.is_over else None
+        return _text(holder) if standing is not None and standing.state.is_over else None
 
     def note(self, once: OneShot, job_id: str) -> None:
         """Note that this host's file says that the job has spent it."""
@@ -77,19 +74,23 @@ class Claims:
         """Forget whose it was: it is armed again."""
         self._client.delete(_key(once))
 
-    def _ask(self, once: OneShot, job_id: str, *, displacing: str = "") -> tuple[str, str]:
-        answer = self._claim(
+    def _ask(self, once: OneShot, job_id: str, *, displacing: bytes = b"") -> tuple[bytes, bytes]:
+        """Ask for the claim: who has it, and for whom this host has noted that."""
+        holder, noted = self._claim(
             keys=[_key(once)], args=[job_id, displacing, self._field, LIFETIME_MS, MAX_ID_BYTES]
         )
-        holder, noted = (part.decode("utf-8", "surrogateescape") for part in answer)
         return holder, noted
 
-    def _standing(self, job_id: str) -> Standing | None:
+    def _standing(self, holder: bytes) -> Standing | None:
         """Look up where a job stands; None when it is not known, and for what is no id of a job."""
         try:
-            return look(self._client, job_id)
+            return look(self._client, holder.decode())
         except (ValueError, ResponseError):
             return None
+
+
+def _text(holder: bytes) -> str:
+    return holder.decode("utf-8", "backslashreplace")
 
 
 def _key(once: OneShot) -> str:

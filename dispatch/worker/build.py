@@ -21,6 +21,8 @@ from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
+from dispatch.triggers.claims import Claims
+from dispatch.triggers.disarm import Disarmer
 from dispatch.waits.gate import WaitGate
 from dispatch.waits.holds import Holds
 from dispatch.worker import presence
@@ -161,6 +163,7 @@ def _host(
         rules=Rules(slots=frame.slots, configured=config.concurrency, files=frame.operator_files),
         scopes=frame.scopes,
         live=frame.live,
+        triggers_path=config.triggers_file,
         timings=edges.timings,
         record_pushed=recorder.wake,
         job_woken=lambda: frame.bells.promote(),
@@ -191,7 +194,16 @@ def _queues(config: Config) -> tuple[str, ...]:
 def _recorder(frame: _Frame) -> Recorder:
     days = frame.config.log_retention_days
     mirror = Mirror(frame.client, retention_days=days) if frame.config.worker_name_declared else None
-    return Recorder(frame.client, frame.owner.host_id, frame.files, mirror=mirror, reached=frame.edges.delays)
+    claims = Claims(frame.client, frame.owner.host_id)
+    disarmer = Disarmer(frame.config.triggers_file, claims, reached=frame.edges.delays)
+    return Recorder(
+        frame.client,
+        frame.owner.host_id,
+        frame.files,
+        mirror=mirror,
+        written=disarmer.of_record,
+        reached=frame.edges.delays,
+    )
 
 
 def _registry(frame: _Frame, sight: Sight) -> Registry:

@@ -93,7 +93,8 @@ class Host:
     shutdown begins, `out_of_patience` when it stops waiting for Valkey. `leases` is None where there is no
     fleet. `record_pushed` and `job_woken` ring for the threads that write records and promote; `may_take`
     answers whether this host may take a job now (it sees its engine, and nobody else goes by its name or its
-    host-id); `valkey_faulted` hears of each fault, `unreadable` of keys that are not ours.
+    host-id); `valkey_faulted` hears of each fault, `unreadable` of keys that are not ours. `triggers_path` is
+    this host's triggers file, where it has one.
     """
 
     owner: Owner
@@ -117,6 +118,7 @@ class Host:
     leases: Leases | None = None
     scopes: ScopeSlots = field(default_factory=ScopeSlots)
     live: LiveAttempts = field(default_factory=LiveAttempts)
+    triggers_path: Path | None = None
     unreadable: UnreadableQueues = field(default_factory=UnreadableQueues)
     stopping: threading.Event = field(default_factory=threading.Event)
     out_of_patience: threading.Event = field(default_factory=threading.Event)

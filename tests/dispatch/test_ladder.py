@@ -18,7 +18,7 @@ from tests.dispatch import queuekit
 from tests.dispatch.workerkit import Bench
 
 ORDER = [
-    *("available", "pause window", "wait", "engine", "scope", "fleet scope", "settings"),
+    *("available", "pause window", "wait", "engine", "scope", "fleet scope", "settings", "once"),
     *("image", "provider", "workspace", "image for user"),
 ]
 SCOPE = hash16("/srv/site")
