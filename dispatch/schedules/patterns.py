@@ -1,8 +1,8 @@
 """When a cron pattern fires: instants in UTC, also on the nights on which a zone's clock changes (D5).
 
-A pattern with `*` or `/` in its minute or hour field goes by elapsed time: it fires whenever the clock shows
-a time of it, twice where the clock shows it twice. Any other names times of the clock, and each comes once: in
-an overlap the first of the two, and what a gap left out at the first instant after the gap.
+A pattern with `*` or `/` in its minute or hour field goes by elapsed time: it fires whenever the clock
+shows a time of it, twice where the clock shows it twice. Any other names times of the clock, and each comes
+once: in an overlap the first of the two, and what a gap left out at the first instant after the gap.
 
 cronsim looks for times on a clock that never changes; the zone's changes are laid over it here.
 """
@@ -52,7 +52,7 @@ class Recurrence:
 
     @classmethod
     def parse(cls, pattern: str, *, schedule_id: str, zone: str) -> Recurrence:
-        """Read a pattern; `schedule_id` decides on `H`. ValueError with the text of `problem_of`."""
+        """Read a pattern, `H` by the id of the schedule. ValueError with the text of `problem_of`."""
         found = expand(pattern, schedule_id=schedule_id)
         clock = zone_named(zone)
         if clock is None:
@@ -60,7 +60,7 @@ class Recurrence:
         return cls(clock, found.elapsed, _Walls.parse(found.text))
 
     def after(self, instant: datetime) -> datetime | None:
-        """Give the first instant strictly after an aware one, in UTC; None when none comes within 50 years."""
+        """Give the first instant strictly after an aware one, in UTC; None if there is none in 50 years."""
         now = _plain(instant)
         found = searched = None
         for stretch in stretches_from(self.zone, now):
