@@ -83,7 +83,7 @@ class Producer:
         """
         for _ in range(_TRIES):
             now_ms = self._introduce(queue)
-            ours = _our_fields(keeping, scope_hash, needs, now_ms)
+            ours = our_fields(keeping, scope_hash, needs, now_ms)
             try:
                 self._add(queue, job_id, job, keeping, ours)
             except DuplicateJobError:
@@ -109,27 +109,36 @@ class Producer:
         queue = self._queues.get(name)
         if queue is None:
             queue = self._queues[name] = queues.rq_queue(self._client, name)
-        encoded = rq_id(job_id)
-        rq_job = cast(
-            "queues.DispatchJob",
-            queue.create_job(
-                CALLABLE,
-                kwargs={"job": encode(job)},
-                job_id=encoded,
-                timeout=_NO_TIMEOUT,
-                result_ttl=keeping.finished_seconds,
-                failure_ttl=keeping.failed_seconds,
-                # RQ logs it and its tools show it: nothing but the id.
-                description=encoded,
-            ),
-        )
-        rq_job.ours = ours
+        rq_job = new_job(queue, job_id, job, keeping, ours)
         queue.enqueue_job(rq_job, unique=True)
 
 
-def _our_fields(
+def new_job(
+    queue: Queue, job_id: str, job: JobData, keeping: Keeping, ours: dict[str, str | int]
+) -> queues.DispatchJob:
+    """Make RQ's object of a job that has yet to be stored; ValueError for an id that RQ could not hold."""
+    encoded = rq_id(job_id)
+    made = cast(
+        "queues.DispatchJob",
+        queue.create_job(
+            CALLABLE,
+            kwargs={"job": encode(job)},
+            job_id=encoded,
+            timeout=_NO_TIMEOUT,
+            result_ttl=keeping.finished_seconds,
+            failure_ttl=keeping.failed_seconds,
+            # RQ logs it and its tools show it: nothing but the id.
+            description=encoded,
+        ),
+    )
+    made.ours = ours
+    return made
+
+
+def our_fields(
     keeping: Keeping, scope_hash: str | None, needs: Collection[str], now_ms: int
 ) -> dict[str, str | int]:
+    """Say what the hash of a job has beside RQ's own fields when it enters its queue."""
     ours: dict[str, str | int] = {
         "attempt": 0,
         "attempts": keeping.attempts,
