@@ -21,6 +21,7 @@ from dispatch.queue.sweep import Sweeper
 from dispatch.queue.takers import Beats
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
+from dispatch.schedules.opinion import Opinion
 from dispatch.triggers.claims import Claims
 from dispatch.triggers.disarm import Disarmer
 from dispatch.waits.gate import WaitGate
@@ -39,6 +40,7 @@ from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping
 from dispatch.worker.retaining import remove_old
 from dispatch.worker.rules import Rules
+from dispatch.worker.scheduling import opinion, schedules
 from dispatch.worker.sight import Sight
 from dispatch.worker.slots import Slots
 from dispatch.worker.waking import Waking
@@ -71,6 +73,7 @@ class _Frame:
     image: DefaultImage
     slots: Slots
     leases: Leases | None
+    opinion: Opinion | None
     bells: Bells = field(default_factory=Bells)
     live: LiveAttempts = field(default_factory=LiveAttempts)
     scopes: ScopeSlots = field(default_factory=ScopeSlots)
@@ -101,6 +104,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         image=DefaultImage(edges.backend, config.job_image),
         slots=Slots(config.concurrency),
         leases=Leases(client, owner) if config.worker_name_declared else None,
+        opinion=opinion(config, operator_files.triggers),
     )
     ledger, recorder = Ledger(client), _recorder(frame)
     sweeper = _sweeper(frame, ledger)
@@ -131,6 +135,9 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         outage=outage,
         sight=sight,
         duties=_duties(frame, host, registry, recorder),
+        schedules=schedules(
+            config, host, registry, edges, file=operator_files.triggers, opinion=frame.opinion
+        ),
         retention=partial(remove_old, config, frame.files),
         started=partial(announce, config, host, frame.image, url),
     )
@@ -220,6 +227,7 @@ def _registry(frame: _Frame, sight: Sight) -> Registry:
             slots=frame.slots,
             live=frame.live,
             files=frame.operator_files,
+            opinion=frame.opinion,
             blind=sight.blind,
         ),
         ttl_ms=round(frame.edges.timings.host_row_ttl * 1000),

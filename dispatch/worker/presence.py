@@ -10,6 +10,7 @@ from typing import Any
 
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay import Overlay
+from dispatch.schedules.opinion import Opinion
 from dispatch.worker.default_image import DefaultImage
 from dispatch.worker.followed import OperatorFiles
 from dispatch.worker.live import LiveAttempts
@@ -28,6 +29,7 @@ def facts(
     slots: Slots,
     live: LiveAttempts,
     files: OperatorFiles,
+    opinion: Opinion | None,
     blind: Callable[[], str],
 ) -> Mapping[str, Fact]:
     """Name the facts of the registry's row; what may change while the worker lives is a callable."""
@@ -47,10 +49,9 @@ def facts(
         "fpLimits": _digest_of(files.limits),
         "fpSettings": _digest_of(files.overlay),
         "fpSpending": spending_digest(config),
-        # No opinion: this version has no schedules and no triggers.
-        "fpTriggers": "",
-        "fpCron": "",
-        "cronCount": "",
+        "fpTriggers": _digest_of(files.triggers),
+        "fpCron": opinion.fingerprint if opinion else "",
+        "cronCount": opinion.count if opinion else "",
     }
 
 

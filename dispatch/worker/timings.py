@@ -19,6 +19,9 @@ class WorkerTimings:
     `host_beat_every`, `host_row_ttl`: the registry's row of this host. `orders_every`: between two looks for
     requests to stop what runs. `upkeep_every`: between two looks at what others left behind; a host silent
     for `vanished` leaves its unwritten records to others.
+    `tick_every`: between two looks for schedules that are due. What could not be done about the schedules of
+    the triggers file is tried again after `schedules_retry`, and folders are looked for after
+    `schedules_review`.
     `look_every`: between two looks at the operator's files. `shutdown_patience`: how long the boot, the pops
     and the attempts may take to settle, all together; `thread_patience`: how long the remaining threads may,
     all together. Both stay within the 15 s that a service manager is promised.
@@ -38,6 +41,9 @@ class WorkerTimings:
     record_every: float = 5
     host_beat_every: float = 15
     host_row_ttl: float = 90
+    tick_every: float = 0.5
+    schedules_retry: float = 5
+    schedules_review: float = 30
     orders_every: float = 0.5
     upkeep_every: float = 60
     vanished: float = VANISHED_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,6 +25,7 @@ from dispatch.worker.host import Host
 from dispatch.worker.loop import PopLoop, pop_until_stopped
 from dispatch.worker.outage import Outage
 from dispatch.worker.reaping import Reaping, forget_gone
+from dispatch.worker.scheduling import Schedules
 from dispatch.worker.sight import Sight
 from dispatch.worker.waking import Waking
 from pidispatch_site import clients, log
@@ -52,6 +53,7 @@ class Parts:
     outage: Outage
     sight: Sight
     duties: Duties
+    schedules: Schedules | None
     retention: Callable[[], None]
     started: Callable[[], None]
 
@@ -103,8 +105,16 @@ class Worker:
             publishing,
             daemon("orders", parts.duties.hear_orders, every=timings.orders_every),
             daemon("upkeep", parts.duties.look_after_others, every=timings.upkeep_every),
+            *self._scheduling(daemon),
         )
         bells.promote, bells.reap, bells.publish = promoting.wake, reaping.wake, publishing.wake
+
+    def _scheduling(self, daemon: Callable[..., Daemon]) -> Iterator[Daemon]:
+        """Make what acts on schedules: apart from what keeps them, which may wait for a dead file system."""
+        if schedules := self._parts.schedules:
+            every = self._host.timings.tick_every
+            yield daemon("schedules", schedules.tick, every=every)
+            yield daemon("schedule keeper", schedules.keeper.look, every=every)
 
     def run(self) -> None:
         """Boot, serve until `stop` is called, shut down. What broke the boot is raised after the shutdown."""
@@ -158,6 +168,8 @@ class Worker:
         self._parts.duties.free_claims(reaped)
         self._parts.beats.register()
         self._tell_unswept(self._report(self._parts.sweeper.at_boot(self._host.queues)))
+        if schedules := self._parts.schedules:
+            schedules.keeper.at_boot()
 
     def _until_valkey_answers(self, step: Callable[[], None]) -> bool:
         """Do the first step on Valkey; when it is down say so once, wait, and go on when it comes."""
@@ -182,6 +194,8 @@ class Worker:
 
     def _look(self) -> None:
         self._host.rules.look()
+        if schedules := self._parts.schedules:
+            schedules.follow()
 
     def _rouse(self) -> None:
         self._host.rules.rouse(self._parts.waking, self._valkey_now)
