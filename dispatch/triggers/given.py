@@ -38,7 +38,8 @@ class Given(Fields):
         """Read a value that stands at `place` within the object, such as `any[1]`."""
         found = read(value)
         if found is None:
-            self.wrong(place, f"is {shown(value)}; allowed is {allowed}")
+            broken = ", which holds half a character or NUL" if _is_broken(value) else ""
+            self.wrong(place, f"is {shown(value)}{broken}; allowed is {allowed}")
         return found
 
     def texts(self, field: str, allowed: str, read: Callable[[Any], str | None]) -> tuple[str, ...] | None:
@@ -76,9 +77,13 @@ def text(rule: Callable[[str], bool] = lambda _: True) -> Callable[[Any], str | 
     def read(value: Any) -> str | None:
         if not isinstance(value, str) or not value.strip(BLANKS):
             return None
-        return value if "\0" not in value and is_well_formed(value) and rule(value) else None
+        return value if not _is_broken(value) and rule(value) else None
 
     return read
+
+
+def _is_broken(value: Any) -> bool:
+    return isinstance(value, str) and ("\0" in value or not is_well_formed(value))
 
 
 def flag(value: Any) -> bool | None:

@@ -11,6 +11,7 @@ from dispatch.schedules import patterns
 from dispatch.triggers.entries import CommentOn, CronOn, Disarmed, IssueOn, LabelOn, On, PullRequestOn
 from dispatch.triggers.forges import REVIEW_STATES, REVIEWED, Words
 from dispatch.triggers.given import Given, flag, number, text
+from pidispatch_site.parsing import LARGEST
 
 SELECTORS = ("any", "all", "none")
 _ONE_ITEM = ("number", "once", "disarmed")
@@ -19,10 +20,10 @@ _DISARMED_KEYS = frozenset({"at", "jobId"})
 _ID = re.compile(r"[A-Za-z0-9._-]+")
 
 _ID_RULE = "a name of letters, digits, dots, underscores and hyphens"
-_PATTERN_RULE = 'five or six fields, or a name such as @daily; "0 3 * * *" is daily at three'
+_PATTERN_RULE = "five or six fields such as 0 3 * * *, or a name such as @daily"
 _ZONE_RULE = "an IANA time zone such as Europe/London, or no tz for the host's own"
 _LABEL_RULE = "a label's name"
-_CLOSING_ONLY = "only a rule whose one action is closing has it"
+_CLOSING_ONLY = "only rules about closing have it"
 _NO_LABELS = "the rule has no labels to choose by"
 
 
@@ -153,7 +154,9 @@ def _review_states(
 
 def _one_item(given: Given) -> tuple[int | None, bool | None]:
     """Read `number` and `once` of a rule about closing."""
-    found = given.take("number", "a whole number from 1 up, or no number for every one", number(least=1))
+    found = given.take(
+        "number", f"a whole number from 1 to {LARGEST}, or no number for every one", number(least=1)
+    )
     once = given.take("once", "true or false", flag)
     if once and not given.has("number"):
         given.wrong("once", "is true without a number; add the number of the one that it waits for")

@@ -105,7 +105,7 @@ def _part(row: Mapping[str, Any], part: str, place: str, problems: list[Problem]
 
 def _type(on: Given) -> str | None:
     if on.row.get("type") == DISARMED:
-        on.wrong("type", f"is 'disarmed', which no file says; allowed is {_TYPES}")
+        on.wrong("type", f"is 'disarmed', and what is spent keeps its type; allowed is {_TYPES}")
         return None
     return on.needed("type", _TYPES, text(lambda value: value in TYPES))
 
@@ -113,7 +113,8 @@ def _type(on: Given) -> str | None:
 def _kind(run: Given, type_: str | None) -> Kind | None:
     """Read the kind, which has to be one that tells of what the entry waits for."""
     kinds = _kinds(type_)
-    allowed = f"one of {', '.join(kinds)}" + (f" where on.type is {type_}" if type_ else "")
+    allowed = ("" if len(kinds) == 1 else "one of ") + ", ".join(kinds)
+    allowed += f" where on.type is {type_}" if type_ else ""
     return run.needed("kind", allowed, lambda value: Kind(value) if value in list(kinds) else None)
 
 

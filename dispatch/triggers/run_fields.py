@@ -35,7 +35,7 @@ _SECRETS_RULE = (
     f'an object of 1 to {MOST_SECRETS} references by variable, such as {{"TOKEN": "op://vault/item"}}'
 )
 _REFERENCE_RULE = "a text without blanks around it that does not begin with a hyphen"
-_VARIABLE_RULE = "a variable's name: letters, digits and underscores, no digit in front"
+_VARIABLE_RULE = "a variable's name: letters, digits, underscores, no digit in front, not __proto__"
 _PROFILE_RULE = "a name of letters, digits, dots, underscores and hyphens"
 
 
@@ -61,14 +61,16 @@ def _of_a_folder(given: Given) -> dict[str, Any]:
     given.refuse(["instructions"], "a schedule has a task instead")
     given.refuse(["replicas"], "one folder has one job at a time")
     if given.row.get("resume") is True:
-        given.wrong("resume", "is true; allowed is false, since a schedule goes on with no session")
+        given.wrong("resume", "is true; allowed is false, since a schedule has no session to resume")
     found: dict[str, Any] = {
         "folder": given.needed("folder", "the path of a folder", text()),
         "flow": given.take("flow", "one line without blanks around it", text(is_line)),
         "github": given.take("github", _FLAG_RULE, flag),
         "provider": given.take("provider", _NAME_RULE, text(is_name)),
         "model": given.take("model", _NAME_RULE, text(is_name)),
-        "max_turns": given.take("maxTurns", "a whole number from 1 up", number(least=1, most=_MOST_TURNS)),
+        "max_turns": given.take(
+            "maxTurns", f"a whole number from 1 to {_MOST_TURNS}", number(least=1, most=_MOST_TURNS)
+        ),
     }
     if not given.has("command"):
         found["task"] = given.needed("task", _TASK_RULE, text(_is_task))
