@@ -5,14 +5,13 @@ Ids and definitions are bytes as they stand in Valkey: what others wrote there h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from itertools import chain
 
 from dispatch.instants import epoch_ms
-from dispatch.schedules import definition
 from dispatch.schedules.definition import Schedule
 from dispatch.schedules.notes import fingerprint, read_torn
 
@@ -55,6 +54,13 @@ class Changes:
         """Write the sections of `apply.lua`."""
         return [value for section in self._sections() for value in (len(section), *section)]
 
+    def set_next(self, one: bytes, next_ms: int | None) -> None:
+        """Note the next instant of a schedule; None: there is none."""
+        if next_ms is None:
+            self.ended.append(one)
+        else:
+            self.upcoming[one] = next_ms
+
     def _sections(self) -> tuple[list[bytes | int], ...]:
         return (
             _flat(self.expected),
@@ -69,25 +75,37 @@ class Changes:
         )
 
 
-class Timed:
-    """A schedule with its next instant after `now`, worked out when it is asked for.
+class Instants:
+    """The next instants of schedules, each worked out once for as long as it is the next."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+
+    def after(self, schedule: Schedule, now: datetime) -> int | None:
+        """Give the first instant after `now` in ms; None when there is none.
+
+        ValueError for a pattern or zone that this host cannot read.
+        """
+        now_ms = epoch_ms(now)
+        one = (schedule.id, schedule.pattern, schedule.zone)
+        asked_ms, next_ms = self._known.get(one, (now_ms + 1, None))
+        if not asked_ms <= now_ms < (now_ms + 1 if next_ms is None else next_ms):
+            found = schedule.recurrence().after(now)
+            next_ms = epoch_ms(found) if found else None
+            self._known[one] = now_ms, next_ms
+        return next_ms
+
+    def forget_others(self, schedules: Iterable[Schedule]) -> None:
+        """Keep what is known of these only."""
+        kept = {(one.id, one.pattern, one.zone) for one in schedules}
+        self._known = {one: known for one, known in self._known.items() if one in kept}
+
+
+def install(changes: Changes, seen: Seen, schedule: Schedule, instants: Instants, *, now: datetime) -> bool:
+    """Note what brings this schedule into the table; False when it was torn down as it is.
 
     ValueError for a pattern or zone that this host cannot read.
     """
-
-    def __init__(self, schedule: Schedule, now: datetime) -> None:
-        self.schedule = schedule
-        self._now = now
-
-    @cached_property
-    def next_ms(self) -> int | None:
-        """The first instant after now; None when the pattern has ended."""
-        found = self.schedule.recurrence().after(self._now)
-        return epoch_ms(found) if found else None
-
-
-def install(changes: Changes, seen: Seen, schedule: Schedule, *, now: datetime) -> bool:
-    """Note what brings this schedule into the table; False when it was torn down as it is."""
     one, text = schedule.id.encode(), schedule.text()
     if one in seen.torn:
         tear = read_torn(seen.torn[one])
@@ -95,30 +113,30 @@ def install(changes: Changes, seen: Seen, schedule: Schedule, *, now: datetime) 
             return False
         changes.mended.append(one)
     standing = seen.definitions.get(one, b"")
-    timed = Timed(schedule, now)
+    next_ms = instants.after(schedule, now)
     if standing != text.encode():
         changes.expected[one], changes.definitions[one] = standing, text.encode()
         if not _is_timed_alike(standing, schedule):
             changes.since[one] = epoch_ms(now)
-            _set_next(changes, one, timed)
+            changes.set_next(one, next_ms)
             return True
-    hasten(changes, seen, one, timed)
+    hasten(changes, seen, one, next_ms)
     if one not in seen.since:
         changes.since[one] = epoch_ms(now)
     return True
 
 
-def hasten(changes: Changes, seen: Seen, one: bytes, timed: Timed) -> None:
-    """Note what brings the next instant of a schedule no further away than its pattern says.
+def hasten(changes: Changes, seen: Seen, one: bytes, next_ms: int | None) -> None:
+    """Note what brings the next instant of a schedule no further away than the pattern says: `next_ms`.
 
     It is further away after the clock went back, and then the schedule would stand still for as long.
     """
-    standing, right = seen.upcoming.get(one), timed.next_ms
-    if standing is None and right is None:
+    standing = seen.upcoming.get(one)
+    if standing is None and next_ms is None:
         return
-    if standing is None or right is None or standing > right:
+    if standing is None or next_ms is None or standing > next_ms:
         changes.expected.setdefault(one, seen.definitions.get(one, b""))
-        _set_next(changes, one, timed)
+        changes.set_next(one, next_ms)
 
 
 def prune(changes: Changes, seen: Seen, kept: Iterable[str]) -> None:
@@ -128,20 +146,14 @@ def prune(changes: Changes, seen: Seen, kept: Iterable[str]) -> None:
     changes.mended = [one for one in changes.mended if one in kept_ids]
 
 
-def _set_next(changes: Changes, one: bytes, timed: Timed) -> None:
-    if timed.next_ms is None:
-        changes.ended.append(one)
-    else:
-        changes.upcoming[one] = timed.next_ms
-
-
 def _is_timed_alike(standing: bytes, schedule: Schedule) -> bool:
-    known = definition.read(standing) if standing else None
-    return known is not None and (known.id, known.pattern, known.zone) == (
-        schedule.id,
-        schedule.pattern,
-        schedule.zone,
-    )
+    """Compare what decides when it fires, and nothing else: its job may be one that we cannot read."""
+    try:
+        known = json.loads(standing)
+    except (ValueError, RecursionError):
+        return False
+    timing = {"id": schedule.id, "pattern": schedule.pattern, "zone": schedule.zone}
+    return isinstance(known, dict) and timing.items() <= known.items()
 
 
 def _flat(pairs: Mapping[bytes, bytes] | Mapping[bytes, int]) -> list[bytes | int]:

@@ -6,7 +6,6 @@ from; then it is worked out anew. Raises redis-py's errors; may be repeated afte
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +17,7 @@ from redis.exceptions import ResponseError
 from dispatch.instants import instant_of
 from dispatch.money.ledger import valkey_now
 from dispatch.schedules import changes, definition, keys, notes
-from dispatch.schedules.changes import Changes, Seen, shown
+from dispatch.schedules.changes import Changes, Instants, Seen, shown
 from dispatch.schedules.notes import whole_ms
 from hosts import keys as hosts_keys
 from hosts.faults import token_of
@@ -84,6 +83,7 @@ class Table:
     def __init__(self, client: redis.Redis, queue: str) -> None:
         self.queue = queue
         self._client = client
+        self._instants = Instants()
         self._apply = client.register_script(text_of("apply"))
 
     def resident(self) -> Mapping[str, Resident]:
@@ -104,10 +104,11 @@ class Table:
 
         def work_out(seen: Seen) -> Changes:
             wanted = Changes()
-            out[:] = [one.id for one in schedules if not _installed(wanted, seen, one, now)]
+            out[:] = [one.id for one in schedules if not self._is_in(wanted, seen, one, now)]
             changes.prune(wanted, seen, (one.id for one in schedules))
             return wanted
 
+        self._instants.forget_others(schedules)
         removed = tuple(shown(self._change(work_out).removed))
         for schedule_id in removed:
             log.event("scheduler_removed_orphan", schedulerId=schedule_id)
@@ -129,7 +130,7 @@ class Table:
             for one, text in seen.definitions.items():
                 schedule = definition.read(text)
                 if schedule and schedule.id.encode() == one:
-                    _if_readable(changes.hasten, wanted, seen, one, changes.Timed(schedule, now))
+                    changes.hasten(wanted, seen, one, self._instants.after(schedule, now))
             return wanted
 
         done = self._change(work_out)
@@ -139,10 +140,7 @@ class Table:
         """Set the next instant (ms; None: none comes) of what has this definition; False when it has not."""
         one = schedule_id.encode()
         wanted = Changes(expected={one: standing})
-        if next_ms is None:
-            wanted.ended.append(one)
-        else:
-            wanted.upcoming[one] = next_ms
+        wanted.set_next(one, next_ms)
         return self._do(wanted)
 
     def remove(self, schedule_ids: Iterable[str]) -> tuple[str, ...]:
@@ -169,7 +167,7 @@ class Table:
             schedule = definition.read(tear.definition) if tear else None
             if schedule and schedule.id == schedule_id and one not in seen.definitions:
                 untorn = Seen(definitions=seen.definitions, upcoming={}, since={}, torn={})
-                _if_readable(changes.install, wanted, untorn, schedule, now=moment)
+                changes.install(wanted, untorn, schedule, self._instants, now=moment)
             return wanted
 
         if not self._change(work_out).mended:
@@ -196,6 +194,12 @@ class Table:
 
         return bool(self._change(work_out).torn)
 
+    def _is_in(self, wanted: Changes, seen: Seen, schedule: Schedule, now: datetime) -> bool:
+        try:
+            return changes.install(wanted, seen, schedule, self._instants, now=now)
+        except ValueError as error:
+            raise ConfigurationError(f"schedule {schedule.id} {error}") from error
+
     def _change(self, work_out: Callable[[Seen], Changes]) -> Changes:
         """Work out what is to change and do it, anew as long as others are faster."""
         for _ in range(_TRIES):
@@ -220,19 +224,6 @@ class Table:
             pipeline.zrange(keys.upcoming(self.queue), 0, -1, withscores=True)
             definitions, since, torn, upcoming = pipeline.execute()
         return Seen(definitions=definitions, upcoming=dict(upcoming), since=since, torn=torn)
-
-
-def _installed(wanted: Changes, seen: Seen, schedule: Schedule, now: datetime) -> bool:
-    try:
-        return changes.install(wanted, seen, schedule, now=now)
-    except ValueError as error:
-        raise ConfigurationError(f"schedule {schedule.id} {error}") from error
-
-
-def _if_readable(step: Callable[..., object], *args: object, **more: object) -> None:
-    """Leave out what another host wrote and this one cannot read: its next instant is nobody's guess."""
-    with contextlib.suppress(ValueError):
-        step(*args, **more)
 
 
 def _residents(parts: Sequence[Any]) -> Mapping[str, Resident] | str:
