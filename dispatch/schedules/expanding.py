@@ -127,6 +127,11 @@ def expand(pattern: str, *, schedule_id: str) -> Expanded:
     texts = [_written(field, found) for field, found in zip(_FIELDS, others, strict=True)]
     if nth:
         texts[-1] = ",".join(_nth(day, which) for day in sorted(nth) for which in sorted(nth[day], key=str))
+        if texts[2] != "*":
+            raise PatternError(
+                f"has days in its {_DAY} field beside {texts[-1]} in its {_WEEKDAY} field, which some read as"
+                " either and some as both; allowed is one of the two, or two schedules"
+            )
     _refuse_never(others, texts)
     minute, hour = fields[1:3]
     return Expanded(
@@ -250,5 +255,6 @@ def _refuse_never(values: Sequence[Sequence[int | str]], texts: list[str]) -> No
     first = min(int(day) for day in days)
     if all(first > _LONGEST_MONTHS.get(int(month), 31) for month in months):
         raise PatternError(
-            f"never fires: no month of its month field has a day {first}; allowed are days that come"
+            f"has the day {first} in its {_DAY} field and never fires: none of its months has that day;"
+            " allowed is a day that one of them has"
         )
