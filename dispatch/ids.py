@@ -107,6 +107,11 @@ def occurrence_id(schedule_id: str, *, instant: datetime) -> str:
     return f"{OCCURRENCE}{schedule_id}:{epoch_ms(instant)}"
 
 
+def manual_id(schedule_id: str, *, instant: datetime) -> str:
+    """Name a schedule's job that a person starts at this instant: `manual:<schedule>:<epoch ms>` (Q 17)."""
+    return f"manual:{schedule_id}:{epoch_ms(instant)}"
+
+
 def occurrence_of(job_id: str) -> tuple[str, int | None] | None:
     """Read what `occurrence_id` wrote: the schedule and its instant (ms), None for one that is no number.
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from dispatch.console import by_hand
 from dispatch.console.arguments import HIDDEN
+from dispatch.console.asked import Asked
 from dispatch.console.conditions import authored, judged_here, misused
 from dispatch.console.destination import Destination, chosen, here, misnamed, unasked
 from dispatch.console.explained import explained
@@ -38,18 +40,26 @@ from runs.workspace.folder import CheckedFolder, check_folder, require_clean
 from runs.workspace.git import Git
 from runs.workspace.jobuser import Account
 
+if TYPE_CHECKING:
+    import redis
+
 _INTERRUPTED = 130
 # How long a server that lives may keep a person waiting for its first answer.
 _VALKEY_SECONDS = 3
 
 
 class Command(BaseCommand):
-    help = "Enqueue one agent job on the git working tree FOLDER and print its id."
+    help = "Enqueue one agent job, on the git working tree FOLDER or a schedule's, and print its id."
     requires_system_checks = ()
     suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", metavar="FOLDER", help="the working tree that the agent edits in place")
+        parser.add_argument(
+            "folder", metavar="FOLDER", nargs="?", help="the working tree that the agent edits in place"
+        )
+        parser.add_argument(
+            "--trigger", metavar="ID", help="start this schedule's job of PI_TRIGGERS_FILE now, instead"
+        )
         task = parser.add_mutually_exclusive_group()
         task.add_argument("--task", metavar="TEXT", help="what is to be done")
         task.add_argument(
@@ -94,22 +104,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         config: Config = settings.PIDISPATCH
-        account, git = Account(os.getuid(), os.getgid()), Git()
-        folder = check_folder(options["folder"], account=account, git=git, base=Path.cwd())
-        job = _asked_for(folder, options)
-        notes = judged_here(job.wait_for, config, is_routed=bool(options["needs"]), now=datetime.now(UTC))
-        if not options["force"]:
-            require_clean(folder, account=account, git=git)
-        for note in (*folder.notes, *notes):
+        by_trigger, now = options["trigger"] is not None, datetime.now(UTC)
+        asked = (by_hand.asked if by_trigger else _on_folder)(config, options, now=now)
+        for note in asked.notes:
             self._say(note)
-        job_id = local_id(
-            str(folder.path), flow=job.flow, command=job.command, task=job.task, now=datetime.now(UTC)
-        )
+        job, job_id = asked.job, asked.job_id
         state = StateDirectory(config.state_dir)
         url = clients.resolve(config.valkey_url, state, start=True, others_seconds=_VALKEY_SECONDS)
         with reached(url) as server:
-            goes = _destination(server, config, options["needs"], job, job_id)
-            self.stdout.write(_enqueue(server, goes, job_id, job, folder, say=self._say))
+            goes = asked.destination(server.client)
+            self.stdout.write(_enqueue(server, goes, asked, say=self._say))
             # The id first, wherever the two streams go.
             self.stdout.flush()
             if goes.note:
@@ -148,6 +152,26 @@ class Command(BaseCommand):
         self.stderr.flush()
 
 
+def _on_folder(config: Config, options: dict[str, Any], *, now: datetime) -> Asked:
+    if options["folder"] is None:
+        raise ConfigurationError("name the FOLDER that the agent works on, or a schedule by --trigger ID")
+    account, git = Account(os.getuid(), os.getgid()), Git()
+    folder = check_folder(options["folder"], account=account, git=git, base=Path.cwd())
+    job = _asked_for(folder, options)
+    needs = options["needs"]
+    notes = judged_here(job.wait_for, config, is_routed=bool(needs), now=now)
+    if not options["force"]:
+        require_clean(folder, account=account, git=git)
+    job_id = local_id(str(folder.path), flow=job.flow, command=job.command, task=job.task, now=now)
+    return Asked(
+        job=job,
+        job_id=job_id,
+        destination=lambda client: _destination(client, config, needs, job, job_id),
+        scope_hash=folder.scope_hash,
+        notes=(*folder.notes, *notes),
+    )
+
+
 def _asked_for(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
     """Make the job that the options describe; ConfigurationError with all that is wrong with any of them."""
     wrong = (*misused(options["after"], options["wait_for"]), *misnamed(options["needs"]))
@@ -179,38 +203,28 @@ def _job(folder: CheckedFolder, options: dict[str, Any]) -> JobData:
 
 
 def _destination(
-    server: Server, config: Config, needs: Sequence[str], job: JobData, job_id: str
+    client: redis.Redis, config: Config, needs: Sequence[str], job: JobData, job_id: str
 ) -> Destination:
     """Find the queue: this host's, unless something is asked for that a host has to have."""
     this = here(config)
     if not needs:
         # A queue of one's own is nobody else's: then nothing is asked of the registry.
-        return (
-            Destination(queue=this.queue) if this.has_own_queue else unasked(roster.read(server.client), this)
-        )
+        return Destination(queue=this.queue) if this.has_own_queue else unasked(roster.read(client), this)
     all_needs = needs_of(encode(job)["data"]).union(needs)
-    goes = chosen(roster.read(server.client), this, all_needs, job_id)
+    goes = chosen(roster.read(client), this, all_needs, job_id)
     return replace(goes, needs=frozenset(needs))
 
 
-def _enqueue(
-    server: Server,
-    goes: Destination,
-    job_id: str,
-    job: JobData,
-    folder: CheckedFolder,
-    *,
-    say: Callable[[str], None],
-) -> str:
+def _enqueue(server: Server, goes: Destination, asked: Asked, *, say: Callable[[str], None]) -> str:
     """Enqueue it; the line to print, `OperationalError` when the id stands where it will not run again."""
     found = Producer(server.client).enqueue(
-        goes.queue, job_id, job, keeping=LOCAL, scope_hash=folder.scope_hash, needs=goes.needs
+        goes.queue, asked.job_id, asked.job, keeping=LOCAL, scope_hash=asked.scope_hash, needs=goes.needs
     )
     if not isinstance(found, Exists):
-        return job_id
-    line = f"exists {job_id} {found.state}"
+        return asked.job_id
+    line = f"exists {asked.job_id} {found.state}"
     if found.state.is_waiting and found.queue == goes.queue:
-        if job.wait_for:
+        if asked.job.wait_for:
             say("It stands as it was first asked for; --after and --wait-for change nothing of it now.")
         return line
     raise OperationalError(
