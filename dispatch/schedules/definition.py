@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dispatch import payload
 from dispatch.ids import MAX_ID_BYTES, OCCURRENCE
 from dispatch.jobdata import JobData
-from dispatch.jobrules import Malformed
+from dispatch.jobrules import Flaw, Malformed, wire_name
 from dispatch.schedules.fingerprint import canonical
 from dispatch.schedules.patterns import Recurrence
-from dispatch.triggers.entries import CronOn, Trigger, wire_run
+from dispatch.triggers.entries import CronOn, Run, Trigger, wire_run
 
 # More than a whole triggers file may have.
 MAX_BYTES = 2 * 1024 * 1024
@@ -27,6 +27,7 @@ MAX_ID_CHARACTERS = MAX_ID_BYTES - len(OCCURRENCE) - 1 - 15
 
 _VERSION = 1
 _ID = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_RUN_FIELDS = {wire_name(one.name) for one in fields(Run)}
 _KEYS = {"v", "id", "pattern", "zone", "run"}
 
 
@@ -74,6 +75,8 @@ class Schedule:
         return _told(found) if isinstance(found, Malformed) else None
 
     def _job(self) -> JobData | Malformed:
+        if not self.run.keys() <= _RUN_FIELDS:
+            return Malformed(Flaw.FIELD_UNKNOWN)
         # The reference's files may say that a schedule does not go on with a session; no local job does.
         run = {name: value for name, value in self.run.items() if not (name == "resume" and value is False)}
         data = {**run, "trigger": {"id": self.id, "pattern": self.pattern}}
