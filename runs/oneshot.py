@@ -40,15 +40,26 @@ def one_shot_of(data: Mapping[str, object]) -> OneShot | None:
     matched = trigger.get("matched") if isinstance(trigger, Mapping) else None
     if not isinstance(matched, Mapping) or matched.get("once") is not True:
         return None
-    index = shape.or_none(shape.count, matched.get("index"))
-    number = shape.or_none(shape.count, matched.get("number"))
-    flow, command = data.get("flow"), data.get("command")
-    if index is None or number is None:
+    return _named(matched.get("index"), matched.get("number"), data)
+
+
+def one_shot_of_entry(index: int, entry: object) -> OneShot | None:
+    """Read off an entry of the triggers file what jobs that match it spend; None for every other entry."""
+    on, run = (entry.get(part) if isinstance(entry, Mapping) else None for part in ("on", "run"))
+    if not isinstance(on, Mapping) or not isinstance(run, Mapping) or on.get("once") is not True:
+        return None
+    return _named(index, on.get("number"), run)
+
+
+def _named(index: object, number: object, run: Mapping[str, object]) -> OneShot | None:
+    place, item = shape.or_none(shape.count, index), shape.or_none(shape.count, number)
+    flow, command = run.get("flow"), run.get("command")
+    if place is None or item is None:
         return None
     slot = slot_hash(
         flow=flow if isinstance(flow, str) else None, command=command if isinstance(command, str) else None
     )
-    return OneShot(index=index, number=number, slot=slot)
+    return OneShot(index=place, number=item, slot=slot)
 
 
 def read(value: object) -> OneShot:

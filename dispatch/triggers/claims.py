@@ -70,10 +70,6 @@ class Claims:
         """Note that this host's file says that the job has spent it."""
         self._note(keys=[_key(once)], args=[job_id, self._field, LIFETIME_MS])
 
-    def forget(self, once: OneShot) -> None:
-        """Forget whose it was: it is armed again."""
-        self._client.delete(_key(once))
-
     def _ask(self, once: OneShot, job_id: str, *, displacing: bytes = b"") -> tuple[bytes, bytes]:
         """Ask for the claim: who has it, and for whom this host has noted that."""
         holder, noted = self._claim(
@@ -87,6 +83,11 @@ class Claims:
             return look(self._client, holder.decode())
         except (ValueError, ResponseError):
             return None
+
+
+def forget(client: redis.Redis, once: OneShot) -> None:
+    """Forget whose it was: a person armed it again."""
+    client.delete(_key(once))
 
 
 def _text(holder: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from dispatch.operator_files.problems import shown
 from dispatch.triggers.parse import PART
 from pidispatch_site.errors import ConfigurationError
-from runs.oneshot import OneShot, slot_hash
+from runs.oneshot import OneShot, one_shot_of_entry
 
 DISARMED = "disarmed"
 _BY_INDEX, _BY_ID = "index:", "id:"
@@ -80,17 +80,17 @@ def standing(document: Any, once: OneShot) -> Armed | Spent | Changed:
     if not isinstance(entries, list) or once.index >= len(entries):
         return Changed("no-entry")
     entry = entries[once.index]
-    on, run = (entry.get(part) if isinstance(entry, dict) else None for part in ("on", "run"))
-    if not isinstance(on, dict) or not isinstance(run, dict) or on.get("once") is not True:
+    found = one_shot_of_entry(once.index, entry)
+    if found is None:
         return Changed("not-one-shot")
-    number = on.get("number")
-    if isinstance(number, bool) or number != once.number:
+    if found.number != once.number:
         return Changed("another-number")
-    if _slot(run) != once.slot:
+    if found.slot != once.slot:
         return Changed("another-flow")
-    if DISARMED not in on:
+    if DISARMED not in entry["on"]:
         return Armed()
-    by = on[DISARMED].get("jobId") if isinstance(on[DISARMED], dict) else None
+    spent = entry["on"][DISARMED]
+    by = spent.get("jobId") if isinstance(spent, dict) else None
     return Spent(by if isinstance(by, str) else None)
 
 
@@ -147,10 +147,3 @@ def _is_number(text: str) -> bool:
 
 def _count(entries: list[Any]) -> str:
     return f"the file has {len(entries)}" if entries else "the file has none"
-
-
-def _slot(run: Mapping[str, Any]) -> str:
-    flow, command = run.get("flow"), run.get("command")
-    return slot_hash(
-        flow=flow if isinstance(flow, str) else None, command=command if isinstance(command, str) else None
-    )

@@ -1,0 +1,174 @@
+"""`manage.py triggers`: what starts by itself, and edits of the file that says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from dispatch.console import schedules_shown
+from dispatch.console.arguments import HIDDEN
+from dispatch.console.server import switch_server
+from dispatch.console.trigger_changes import Asked, Kind, difference
+from dispatch.console.trigger_check import check
+from dispatch.console.trigger_restore import restore
+from dispatch.operator_files import strict_json
+from dispatch.operator_files.content import opened, read_from
+from dispatch.operator_files.problems import OperatorFileError, Problem
+from dispatch.triggers import writing
+from dispatch.triggers.claims import forget
+from pidispatch_site import conf, log
+from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
+from runs.oneshot import OneShot
+
+_VARIABLE = "PI_TRIGGERS_FILE"
+_STDIN = "-"
+_MOST_STARTS = 100
+_NO_FILE = (
+    f"{_VARIABLE} is not set, so this host has no triggers. Set it to the path of a file, in the environment"
+    " or the .env file that the worker and this command read; --add makes the file."
+)
+_NOT_CHANGED = "Nothing was changed: this is what is wrong with the file as it would be."
+_NOT_FORGOTTEN = (
+    "If the fleet remembers an earlier job of this one-shot, the next one may be refused once"
+    " (once-already-spent)."
+)
+
+
+class Command(BaseCommand):
+    help = "Show what starts by itself, when and where next, and what was missed; check or change the file."
+    requires_system_checks = ()
+    suppressed_base_arguments = HIDDEN
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        does = parser.add_mutually_exclusive_group()
+        does.add_argument(
+            "--check", metavar="FILE", help="judge a file (- for standard input), change nothing"
+        )
+        does.add_argument("--add", metavar="ENTRY", help="add an entry: JSON, @FILE, or - for standard input")
+        does.add_argument(
+            "--edit",
+            nargs=2,
+            metavar=("PLACE", "ENTRY"),
+            help="put an entry in the place of one: its index, or the id of its schedule",
+        )
+        does.add_argument("--remove", metavar="PLACE", help="take an entry out")
+        does.add_argument("--restore", metavar="ID", help="let a schedule go on that kept losing its worker")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="show what an edit would do, write nothing"
+        )
+        parser.add_argument(
+            "--next", type=_count, default=1, metavar="N", help="how many next starts of each are listed"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        environment = settings.PIDISPATCH_ENVIRONMENT
+        # Standard output is the answer's.
+        log.configure(log.EventLog(sys.stderr, plain=True))
+        if options["check"] is not None:
+            name, content = _content(options["check"])
+            checked = check(content, name=name)
+            self._answer(checked.as_json(), str(checked), options)
+        elif options["restore"] is not None:
+            self._restore(environment, options)
+        elif asked := _asked(options):
+            self._change(asked, environment, options)
+        else:
+            sys.exit(
+                schedules_shown.show(
+                    environment,
+                    write=self.stdout.write,
+                    warn=self.stderr.write,
+                    upcoming=options["next"],
+                    as_json=options["json"],
+                    columns=shutil.get_terminal_size().columns,
+                )
+            )
+
+    def _change(self, asked: Asked, environment: Mapping[str, str], options: dict[str, Any]) -> None:
+        path: Path | None = conf.one(_VARIABLE, environment)
+        if path is None:
+            raise ConfigurationError(_NO_FILE)
+        is_written = not options["dry_run"]
+        work = writing.rewrite if is_written else writing.preview
+        try:
+            written = work(path, asked.change, create_missing=True)
+        except OperatorFileError as error:
+            raise ConfigurationError(_NOT_CHANGED, *error.problems) from error
+        said = asked.said(is_written=is_written, in_fleet=conf.one("PI_WORKER_NAME", environment) is not None)
+        changes = difference(written.before, written.after, name=str(path))
+        self._answer(asked.as_json(file=str(path), is_written=is_written), f"{changes}\n\n{said}", options)
+        if is_written and asked.armed:
+            self._forget(asked.armed, environment)
+
+    def _forget(self, once: OneShot, environment: Mapping[str, str]) -> None:
+        """Have the fleet forget that it was spent, which other hosts go by whose own file never said so."""
+        try:
+            with switch_server(environment) as server:
+                forget(server.client, once)
+        except PidispatchError as error:
+            self.stderr.write(f"{error}\n{_NOT_FORGOTTEN}")
+
+    def _restore(self, environment: Mapping[str, str], options: dict[str, Any]) -> None:
+        with switch_server(environment) as server:
+            found = restore(server, options["restore"])
+        if found.queues or options["json"]:
+            self._answer(found.as_json(), found.said(server.shown), options)
+        if found.unread:
+            self.stderr.write(f"Not everything could be read ({'; '.join(found.unread)}); repeat it then.")
+        if not found.queues:
+            raise OperationalError(found.said(server.shown))
+
+    def _answer(self, as_json: dict[str, Any], text: str, options: dict[str, Any]) -> None:
+        self.stdout.write(json.dumps(as_json) if options["json"] else text)
+
+
+def _asked(options: dict[str, Any]) -> Asked | None:
+    if options["add"] is not None:
+        return Asked(Kind.ADDED, None, _entry(options["add"]))
+    if options["edit"] is not None:
+        place, text = options["edit"]
+        return Asked(Kind.CHANGED, place, _entry(text))
+    if options["remove"] is not None:
+        return Asked(Kind.REMOVED, options["remove"], None)
+    if options["dry_run"]:
+        raise ConfigurationError("--dry-run goes with --add, --edit or --remove")
+    return None
+
+
+def _entry(text: str) -> dict[str, Any]:
+    """Read an entry as it was typed, or from where the text says; ConfigurationError for what is none."""
+    is_elsewhere = text == _STDIN or text.startswith("@")
+    name, content = _content(text.removeprefix("@")) if is_elsewhere else ("ENTRY", os.fsencode(text))
+    entry = strict_json.load(content, name=name)
+    if not isinstance(entry, dict):
+        raise ConfigurationError(f'{name} is no entry; allowed is an object: {{"on": …, "run": …}}')
+    return entry
+
+
+def _content(where: str) -> tuple[str, bytes]:
+    """Read a file, or standard input for a hyphen, and name it; OperatorFileError where that fails."""
+    if where == _STDIN:
+        return "standard input", sys.stdin.buffer.read(strict_json.MAX_BYTES + 1)
+    try:
+        with opened(Path(where)) as (descriptor, _):
+            return where, read_from(descriptor)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise OperatorFileError(where, [Problem("", f"cannot be read: {reason}")]) from error
+
+
+def _count(text: str) -> int:
+    # argparse turns the ValueError into usage and exit code 2.
+    if not 1 <= (count := int(text)) <= _MOST_STARTS:
+        raise ValueError
+    return count
