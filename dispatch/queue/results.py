@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,7 +35,11 @@ def raised(reason: str) -> tuple[str, str]:
 def ending(client: redis.Redis, job_id: str) -> str | None:
     """Read the token that the job of this natural id ended with; None when RQ keeps none."""
     entries = client.xrevrange(keys.results(rq_id(job_id).encode()), count=1)
-    values: dict[bytes, bytes] = cast("Any", entries)[0][1] if entries else {}
+    return read(cast("Any", entries)[0][1] if entries else {})
+
+
+def read(values: Mapping[bytes, bytes]) -> str | None:
+    """Read the token out of the fields of a result; None where there is none."""
     try:
         if b"return_value" in values:
             return str(json.loads(b64decode(values[b"return_value"])))

@@ -14,8 +14,8 @@ from typing import Protocol
 
 GRACE = timedelta(minutes=5)
 _GRACE_MS = GRACE // timedelta(milliseconds=1)
-# Further and further back, so that a pattern of each second is not walked through for years; between two 29ths
-# of February there can be eight.
+# Further and further back, so that a pattern of each second is not walked through for years. There can be
+# eight between two 29ths of February.
 _LOOKS = tuple(timedelta(hours=hours) for hours in (1, 24, 24 * 32, 24 * 370, 24 * 366 * 9))
 
 

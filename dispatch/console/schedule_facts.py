@@ -1,0 +1,126 @@
+"""What is known of schedules, as values: tables of queues, jobs, runs. Instants are ms of Valkey's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dispatch.console.fleet_facts import FleetFacts
+from dispatch.console.obstacles import QueueFacts
+from dispatch.console.triggers_file import TriggersFile
+from dispatch.queue.entries import Entry
+from dispatch.schedules.definition import Schedule
+from dispatch.schedules.missed import Verdict
+from dispatch.schedules.notes import Acted, Torn
+from dispatch.triggers.entries import CronOn, Trigger
+from hosts.rows import HostRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """One schedule in the table of one queue.
+
+    `schedule` is None where the definition cannot be read. With `torn` the stall guard has taken it out, and
+    `schedule` is what was taken out.
+    """
+
+    queue: str
+    schedule: Schedule | None
+    next_ms: int | None = None
+    since_ms: int | None = None
+    acted: Acted | None = None
+    torn: Torn | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLook:
+    """What one queue has of schedules, by id; `unreadable` says why there are none, as a token.
+
+    `queue` has who takes from it and what keeps them from that, `host` whose own it is, if that one is there.
+    """
+
+    queue: QueueFacts
+    host: HostRow | None = None
+    installed: Mapping[str, Installed] = field(default_factory=dict)
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLook:
+    """One occurrence that is known to the queue; `ended_with` is the token that an ended one ended with."""
+
+    entry: Entry
+    ended_with: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """The last occurrence that has ended; `outcome`, `reason` and `host` are blank where not known."""
+
+    job_id: str
+    instant_ms: int
+    ended_ms: int | None = None
+    outcome: str = ""
+    reason: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One schedule, in the file (`authored`), in tables (`installed`), or both.
+
+    `pattern` and `zone` are those that are acted on; `differs`: the file of this host has another schedule.
+    `upcoming` are its next instants. `state` is the token for how it stands, `words` say it; `remedy` says
+    what to do, and is blank where that is nothing. `verdict` is None where Valkey was not asked.
+    """
+
+    id: str
+    pattern: str
+    zone: str
+    authored: Trigger | None = None
+    installed: tuple[Installed, ...] = ()
+    upcoming: tuple[int, ...] = ()
+    last: LastRun | None = None
+    verdict: Verdict | None = None
+    state: str
+    words: str
+    remedy: str = ""
+    differs: bool = False
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether a person should look after it."""
+        return bool(self.remedy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All schedules at `now_ms`: the file's in its order, then those that only tables have, by id.
+
+    `fleet` is None where Valkey was not asked, and `tables` is empty then. `has_runs` is False where the run
+    table could not be read.
+    """
+
+    now_ms: int
+    file: TriggersFile
+    lines: tuple[Line, ...]
+    fleet: FleetFacts | None = None
+    tables: tuple[TableLook, ...] = ()
+    has_runs: bool = True
+
+    @property
+    def rules(self) -> tuple[Trigger, ...]:
+        """The entries of the file that are no schedules, in its order."""
+        entries = self.file.triggers.entries if self.file.triggers else ()
+        return tuple(one for one in entries if not isinstance(one.on, CronOn))
+
+    @property
+    def differs_on(self) -> tuple[str, ...]:
+        """The hosts whose workers have loaded another version of the file than stands here."""
+        digest, rows = self.file.digest, self.fleet.rows if self.fleet else ()
+        return tuple(row.name for row in rows if digest and row.fp_triggers and row.fp_triggers != digest)
+
+    @property
+    def without_file(self) -> tuple[str, ...]:
+        """The hosts whose workers have no triggers file."""
+        return tuple(row.name for row in (self.fleet.rows if self.fleet else ()) if not row.fp_triggers)

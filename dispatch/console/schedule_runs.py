@@ -1,0 +1,43 @@
+"""The last recorded run of schedules, out of the run table of this host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from django.db import DatabaseError, InterfaceError
+
+from dispatch.console.schedule_facts import LastRun
+from dispatch.ids import OCCURRENCE, occurrence_of
+from dispatch.instants import epoch_ms
+from pidispatch_site.errors import PidispatchError
+from runs import latest
+from runs.models import Run
+
+# The last runs of these schedules up to an instant (ms), by id; None where nobody can tell.
+Runs = Callable[[Iterable[str], int], Mapping[str, LastRun] | None]
+
+
+def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, LastRun] | None:
+    """Find them in the table; None where it cannot be read."""
+    prefixes = {f"{OCCURRENCE}{one}:": one for one in schedule_ids}
+    try:
+        found = latest.newest(list(prefixes), until_ms=until_ms)
+    except (DatabaseError, InterfaceError, PidispatchError):
+        return None
+    runs = ((prefixes[prefix], _last_run(run)) for prefix, run in found.items())
+    return {schedule_id: run for schedule_id, run in runs if run}
+
+
+def _last_run(run: Run) -> LastRun | None:
+    found = occurrence_of(run.job_id)
+    if found is None or found[1] is None or not run.final:
+        return None
+    ended = run.ended_at or run.started_at
+    return LastRun(
+        job_id=run.job_id,
+        instant_ms=found[1],
+        ended_ms=epoch_ms(ended) if ended else None,
+        outcome=run.outcome,
+        reason=run.reason or "",
+        host=run.host or "",
+    )

@@ -1,0 +1,128 @@
+"""The answer of `triggers` as lines for a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from dispatch.console.counts import number_of
+from dispatch.console.findings import Mark
+from dispatch.console.findings_shown import Marks
+from dispatch.console.fleet_words import named
+from dispatch.console.instants import ahead, span, stamp
+from dispatch.console.schedule_facts import Installed, LastRun, Line, Overview
+from dispatch.console.schedule_states import NOT_ASKED
+from dispatch.console.trigger_words import matches, once, short, slot
+from dispatch.console.triggers_file import VARIABLE
+from dispatch.triggers.entries import Trigger
+from hosts import names
+from runs import wording
+
+_INDENT = "    "
+
+
+def lines(overview: Overview, *, marks: Marks, columns: int) -> list[str]:
+    """Lay the list out in lines of about so many columns."""
+    told = [*_head(overview)]
+    for line in overview.lines:
+        told += ["", *_schedule(line, overview, marks, columns)]
+    if overview.rules:
+        told += ["", "Rules for forges (this version has no receiver of deliveries yet: they start nothing):"]
+        told += [part for one in overview.rules for part in _rule(one, columns)]
+    return told
+
+
+def notes(overview: Overview) -> Iterator[str]:
+    """Say what of it could not be read, and where file and workers differ."""
+    if overview.differs_on:
+        yield (
+            f"The triggers file that is loaded on {named(overview.differs_on)} is not the one that stands here:"
+            " on this host wait a moment, on others bring it to the same state."
+        )
+    if overview.file.path is None and overview.lines:
+        yield f"{VARIABLE} is not set here: shown is what stands in Valkey."
+    if not overview.has_runs:
+        yield "The run table of this host cannot be read: last runs may be missing."
+    for look in overview.tables:
+        if look.unreadable:
+            yield f"The schedules of {look.queue.queue} cannot be read ({look.unreadable})."
+
+
+def where(line: Line) -> str:
+    """Say which hosts have it, or which queue."""
+    return ", ".join(map(_place, line.installed))
+
+
+def last(run: LastRun | None, now_ms: int) -> str:
+    """Say how it ended last, and when."""
+    if run is None:
+        return "never ran, as far as this host knows"
+    if not run.outcome:
+        return f"ran for {stamp(run.instant_ms)}; its record is on another host"
+    how = f"{wording.outcome_name(run.outcome).lower()}{f' ({short(run.reason)})' if run.reason else ''}"
+    ago = f" {span(now_ms - run.ended_ms)} ago" if run.ended_ms is not None else ""
+    return f"last run {how}{ago}{f' on {short(run.host)}' if run.host else ''}"
+
+
+def _head(overview: Overview) -> Iterator[str]:
+    at, file = f"As of {stamp(overview.now_ms)}", overview.file
+    counts = Counter(line.state for line in overview.lines)
+    alarms = sum(line.is_alarm for line in overview.lines)
+    told = f"{at}: {number_of(len(overview.lines), 'schedule', 'schedules')}"
+    if counts[NOT_ASKED] < len(overview.lines):
+        told += f", {alarms or 'none'} to look after"
+    yield f"{told}; {number_of(len(overview.rules), 'rule', 'rules')} for forges."
+    if file.path is not None:
+        yield f"File: {file.path}{'' if file.triggers is not None else ' (does not load)'}"
+    elif not overview.lines:
+        yield f"Nothing starts by itself: {VARIABLE} is not set, and no host has schedules."
+
+
+def _schedule(line: Line, overview: Overview, marks: Marks, columns: int) -> Iterator[str]:
+    mark = "-" if line.state == NOT_ASKED else marks[Mark.WARNING if line.is_alarm else Mark.OK]
+    what = _what(line)
+    yield f"{mark} {line.id}: {line.pattern or 'unreadable'}{f' ({line.zone})' if line.zone else ''}{what}"
+    details = [_next(line, overview), f"{line.words}; {last(line.last, overview.now_ms)}"]
+    if line.differs:
+        details.append("the file of this host has it otherwise, and its worker has not taken that over")
+    if line.authored is None and overview.file.triggers is not None:
+        details.append("it is not in the file of this host")
+    if line.remedy:
+        details.append(f"fix: {line.remedy}")
+    for detail in details:
+        yield from wrap(detail, columns, initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _what(line: Line) -> str:
+    if line.authored is None:
+        return ""
+    return f", {slot(line.authored.run)} in {short(line.authored.run.folder or '')}"
+
+
+def _next(line: Line, overview: Overview) -> str:
+    times = [f"{stamp(one)} ({ahead(one, overview.now_ms)})" for one in line.upcoming[:1]]
+    times += [stamp(one) for one in line.upcoming[1:]]
+    when = f"next {', '.join(times)}" if times else "starts no more" if _is_kept(line) else "starts nowhere"
+    on = where(line)
+    return f"{when}; on {on}" if on else when
+
+
+def _is_kept(line: Line) -> bool:
+    return any(one.torn is None for one in line.installed)
+
+
+def _place(one: Installed) -> str:
+    name = names.host_of_queue(one.queue) or one.queue
+    return f"{name} (torn down)" if one.torn else name
+
+
+def _rule(trigger: Trigger, columns: int) -> Sequence[str]:
+    state = once(trigger.on)
+    text = f"{trigger.index}: {trigger.run.kind.value} {matches(trigger.on)}, {slot(trigger.run)}"
+    return wrap(
+        f"{text}{f'; {state}' if state else ''}",
+        columns,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT * 2,
+    )

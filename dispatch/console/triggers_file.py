@@ -1,0 +1,74 @@
+"""The triggers file of this host, as whoever looks from outside the worker finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from dispatch.operator_files.live import LiveFile
+from dispatch.operator_files.problems import OperatorFileError
+from dispatch.schedules.definition import Schedule, of_trigger
+from dispatch.triggers import parse
+from dispatch.triggers.entries import CronOn, Trigger, Triggers
+from hosts import names
+from hosts.zone import zone_name
+from pidispatch_site import conf
+
+VARIABLE = "PI_TRIGGERS_FILE"
+
+
+# No slots: what is derived from the entries is kept.
+@dataclass(frozen=True, kw_only=True)
+class TriggersFile:
+    """What PI_TRIGGERS_FILE names (None: nothing), as it is now, and what of this host matters to it.
+
+    `triggers` is None where it does not load, and `problems` says why. `digest` is what hosts publish of the
+    same content. `zone` is this host's, `name` its declared one, if any: it has a queue of its own then.
+    """
+
+    path: Path | None = None
+    triggers: Triggers | None = None
+    digest: str = ""
+    problems: tuple[str, ...] = ()
+    zone: str = field(default="UTC")
+    name: str | None = None
+
+    @property
+    def queue(self) -> str:
+        """The queue on which this host keeps its schedules."""
+        return names.host_queue(self.name) if self.name else names.SHARED_QUEUE
+
+    @cached_property
+    def cron(self) -> Mapping[str, Trigger]:
+        """The schedules by id, in the file's order."""
+        entries = self.triggers.cron if self.triggers else ()
+        return {one.on.id: one for one in entries if isinstance(one.on, CronOn)}
+
+    @cached_property
+    def schedules(self) -> Mapping[str, Schedule]:
+        """The same as queues keep them; `zone` of those without one of their own is this host's."""
+        return {name: of_trigger(one, host_zone=self.zone) for name, one in self.cron.items()}
+
+
+def read(environment: Mapping[str, str]) -> TriggersFile:
+    """Read the file that the environment names; ConfigurationError for a variable that cannot be used."""
+    name: str | None = conf.one("PI_WORKER_NAME", environment)
+    is_name = name is not None and names.in_alphabet(name)
+    known = TriggersFile(
+        path=conf.one(VARIABLE, environment),
+        zone=zone_name(environment),
+        name=name if is_name else None,
+    )
+    return known if known.path is None else loaded(known.path, zone=known.zone, name=known.name)
+
+
+def loaded(path: Path, *, zone: str, name: str | None) -> TriggersFile:
+    """Read this file; what is wrong with it is told in `problems`."""
+    file = LiveFile(path, lambda content: parse.parse(content, name=str(path)), label="triggers", count=len)
+    try:
+        triggers = file.load()
+    except OperatorFileError as error:
+        return TriggersFile(path=path, problems=tuple(error.problems), zone=zone, name=name)
+    return TriggersFile(path=path, triggers=triggers, digest=file.digest, zone=zone, name=name)
