@@ -22,6 +22,7 @@ from dispatch.queue.takers import Beats
 from dispatch.queue.transitions import Transitions
 from dispatch.queue.waiters import Waiters
 from dispatch.schedules.opinion import Opinion
+from dispatch.schedules.stall_guard import StallGuard
 from dispatch.triggers.claims import Claims
 from dispatch.triggers.disarm import Disarmer
 from dispatch.waits.gate import WaitGate
@@ -138,6 +139,7 @@ def build(config: Config, owner: Owner, url: str, edges: Edges, operator_files: 
         schedules=schedules(
             config, host, registry, edges, file=operator_files.triggers, opinion=frame.opinion
         ),
+        stall_guard=StallGuard(client, most=config.scheduler_stall_max),
         retention=partial(remove_old, config, frame.files),
         started=partial(announce, config, host, frame.image, url),
     )

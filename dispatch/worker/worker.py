@@ -19,6 +19,7 @@ from dispatch.queue.popper import Popper
 from dispatch.queue.promote import Promoter
 from dispatch.queue.sweep import Sweeper, Swept
 from dispatch.queue.takers import Beats
+from dispatch.schedules.stall_guard import StallGuard
 from dispatch.worker.daemon import Daemon
 from dispatch.worker.duties import Duties
 from dispatch.worker.host import Host
@@ -54,6 +55,7 @@ class Parts:
     sight: Sight
     duties: Duties
     schedules: Schedules | None
+    stall_guard: StallGuard
     retention: Callable[[], None]
     started: Callable[[], None]
 
@@ -215,6 +217,7 @@ class Worker:
             log.event("job_put_back", jobId=natural_id(rq_id) or rq_id)
         for lost in swept.failed:
             log.event("job_failed", jobId=lost.job_id, attempt=lost.attempt, reason=lost.cause.value)
+            self._parts.stall_guard.stalled(lost.job_id, lost.queue)
         if swept.failed:
             self._host.record_pushed()
         return swept.unreadable
