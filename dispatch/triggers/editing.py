@@ -64,14 +64,12 @@ def find(document: Any, place: str) -> int:
         return _by_index(entries, place.removeprefix(_BY_INDEX))
     if place.startswith(_BY_ID):
         return _by_id(entries, place.removeprefix(_BY_ID))
-    named = _indexes_of(entries, place)
-    if not _is_number(place):
-        return _by_id(entries, place)
-    if named and named != [int(place)]:
+    named, is_index = _indexes_of(entries, place), _is_number(place) and int(place) < len(entries)
+    if is_index and named not in ([], [int(place)]):
         raise ConfigurationError(
             f"{place} is an index and the id of a schedule; write {_BY_INDEX}{place} or {_BY_ID}{place}"
         )
-    return _by_index(entries, place)
+    return _by_id(entries, place) if named or not _is_number(place) else _by_index(entries, place)
 
 
 def standing(document: Any, once: OneShot) -> Armed | Spent | Changed:
