@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.bench import __main__ as bench
-from tests.bench import ladder
+from tests.bench import ladder, schedules
 from tests.bench.report import FIGURES, report
 
 
@@ -115,3 +115,16 @@ def test_the_ladder_decides_about_paused_jobs_and_others_by_files_of_the_size_th
     assert "60 of 60 paused" in lines["ladder-dense"]["note"]
     assert "60 of 60 paused" not in lines["ladder"]["note"]
     assert "; 0 of 60 paused" not in lines["ladder"]["note"]
+
+
+def test_schedules_are_loaded_installed_and_found_not_due_within_what_is_promised(capsys, monkeypatch):
+    monkeypatch.setattr(schedules, "SCHEDULES", 60)
+    monkeypatch.setattr(schedules, "TICKS", 20)
+
+    assert bench.main(["schedules"]) == 0
+
+    lines = {line["name"]: line for line in _lines(capsys)}
+    assert list(lines) == list(bench.BENCHES["schedules"])
+    assert all(line["ours"] > 0 for line in lines.values())
+    assert all(line["holds"] for name, line in lines.items() if not name.endswith("-peer")), lines
+    assert lines["schedules-trips"]["ours"] == 2

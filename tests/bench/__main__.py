@@ -24,6 +24,10 @@ BENCHES = {
     "commands": ("commands",),
     "ladder": ("ladder", "ladder-dense", "ladder-reload", "ladder-peer"),
     "fleet": ("fleet-rows", "fleet-peer", "fleet-shown", "fleet-trips", "fleet-pause"),
+    "schedules": (
+        *("schedules-load", "schedules-load-peer", "schedules-reconcile", "schedules-reconcile-peer"),
+        *("schedules-tick", "schedules-tick-peer", "schedules-trips"),
+    ),
 }
 
 

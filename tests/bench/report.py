@@ -94,6 +94,45 @@ FIGURES = {
             target=2,
             at_most=True,
         ),
+        Figure(
+            key="schedules-load", what="seconds to take over a file of 2,000 triggers", target=1, at_most=True
+        ),
+        Figure(
+            key="schedules-load-peer",
+            what="seconds to take over 2,000 triggers, to those of json.loads and croniter for each pattern",
+            target=4.0,
+            at_most=True,
+        ),
+        Figure(
+            key="schedules-reconcile",
+            what="seconds to install 2,000 schedules in an empty table",
+            target=1,
+            at_most=True,
+        ),
+        Figure(
+            key="schedules-reconcile-peer",
+            what="seconds to install 2,000 schedules, to those of croniter's next instants in one pipeline",
+            target=1.5,
+            at_most=True,
+        ),
+        Figure(
+            key="schedules-tick",
+            what="ms of a tick beside 2,000 schedules of which none is due (median)",
+            target=5,
+            at_most=True,
+        ),
+        Figure(
+            key="schedules-tick-peer",
+            what="ms of a tick (median), to those of asking for the time and what is due by hand",
+            target=2.0,
+            at_most=True,
+        ),
+        Figure(
+            key="schedules-trips",
+            what="round trips of a tick of which nothing is due",
+            target=2,
+            at_most=True,
+        ),
     )
 }
 
