@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from dispatch.operator_files import strict_json
+from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.overlay_file import read as read_overlay
 from dispatch.operator_files.problems import OperatorFileError, Problem
@@ -340,3 +341,16 @@ def test_the_last_of_many_edits_takes_effect_within_a_second(watched, edits):
 
     assert seconds_until(watched.file, 200) < 1
     assert watched.said()[-1] == ("reloaded", 200)
+
+
+@pytest.mark.parametrize(
+    ("size", "read"), [(0, 0), (3 * 2**20 + 5, 3 * 2**20 + 5), (50_000_000, MAX_BYTES + 1)]
+)
+def test_a_file_is_read_whole_but_never_much_more_than_is_allowed(tmp_path, size, read):
+    path = tmp_path / "operator.json"
+    path.touch()
+    os.truncate(path, size)
+
+    with opened(path) as (descriptor, _):
+        assert len(read_from(descriptor)) == read
+        assert os.lseek(descriptor, 0, os.SEEK_CUR) == read

@@ -154,7 +154,9 @@ def test_what_means_nothing_is_dropped_and_told():
         *("triggers[1].on.any", "triggers[1].run.model", "triggers[1].run.folder"),
         *("triggers[2].on.tz", r"triggers[2].run.a\n\x1b" + "x" * 53),
     )
-    assert unknown_keys(file_of((NIGHTLY, {**LOCAL, "waitFor": [{"profile": "x"}], "maxTurns": 5}))) == ()
+    spent = {"type": "issue", "action": ["closed"], "number": 7, "once": True, "disarmed": {"at": "x"}}
+    meant = file_of((NIGHTLY, {**LOCAL, "waitFor": [{"profile": "x"}], "maxTurns": 5}), (spent, GITHUB))
+    assert (len(parse(meant, name=NAME)), unknown_keys(meant)) == (2, ())
     assert len(unknown_keys(file_of(*[({"type": "label", "any": ["a"], "x": 1}, GITHUB)] * 50))) == 20
 
 

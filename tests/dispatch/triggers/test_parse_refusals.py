@@ -369,6 +369,7 @@ def test_all_that_is_wrong_is_said_at_once_each_with_its_entry():
         pull("opened", kind="bitbucket", number=0, reviewState=[1], run={"resume": "no"}),
         cron(),
         cron(),
+        cron({"type": "Cron"}, folder=GONE, github=5, instructions="x"),
     ]
     with pytest.raises(OperatorFileError) as error:
         parse(file_of(*rows), name=NAME)
@@ -381,6 +382,10 @@ def test_all_that_is_wrong_is_said_at_once_each_with_its_entry():
         *(f"{third}: {field}" for field in ("run", "on.pattern", "run.folder", "run.packages")),
         *("trigger at index 3: run", "trigger at index 3: on.action"),
         *(f"trigger at index 4: {field}" for field in ("run.kind", "on.reviewState", "run.resume")),
+        *(
+            f"trigger at index 7: {field}"
+            for field in ("on.type", "run.instructions", "run.folder", "run.github")
+        ),
         *(f'trigger at index {index} (cron trigger "nightly"): on.id' for index in (5, 6)),
     )
 
