@@ -70,7 +70,12 @@ def asked(config: Config, options: Mapping[str, Any], *, now: datetime) -> Asked
 
 def _require_alone(options: Mapping[str, Any]) -> None:
     """Raise a ConfigurationError that names what cannot stand beside --trigger."""
-    given = [name for option, name in _SAID_BY_THE_ENTRY.items() if options[option] not in (None, [], False)]
+    unset = (None, False)
+    given = [
+        name
+        for option, name in _SAID_BY_THE_ENTRY.items()
+        if options[option] != [] and not any(options[option] is one for one in unset)
+    ]
     if given:
         raise ConfigurationError(
             f"{', '.join(given)} cannot be given with --trigger: the entry of the triggers file says all of"

@@ -17,6 +17,7 @@ from dispatch.ids import (
     delivery_id,
     is_closing,
     local_id,
+    manual_id,
     natural_id,
     occurrence_id,
     rq_id,
@@ -128,6 +129,7 @@ def test_an_occurrence_carries_its_instant_in_milliseconds():
     instant = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(milliseconds=7)
 
     assert occurrence_id("nightly", instant=instant) == "repeat:nightly:1735689600007"
+    assert manual_id("nightly", instant=instant) == "manual:nightly:1735689600007"
 
 
 @pytest.mark.parametrize(
