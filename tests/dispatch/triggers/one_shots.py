@@ -8,11 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dispatch.ids import Kind, TargetType
+import redis
+
+from dispatch.ids import Kind, TargetType, rq_id
 from dispatch.jobs import ForgeTrigger, JobData, Matched, Target
+from dispatch.queue import keys
+from dispatch.triggers.claims import Claims
 from runs.oneshot import OneShot, slot_hash
 
 ONCE = OneShot(index=0, number=7, slot=slot_hash(flow="fix", command=None))
+KEY = f"once:0:7:{ONCE.slot}"
 SPENT_BY = {"at": "2026-01-05T12:00:00.000Z", "jobId": "gh-9"}
 
 
@@ -56,3 +61,13 @@ def job(delivery: str = "1", *, once: bool | None = True, repo: str = "acme/web"
 def command_job(command: str) -> JobData:
     """Make the same of a rule that runs a command."""
     return replace(job(), flow=None, command=command)
+
+
+def claimed(claims: Claims, job_id: str, *, is_armed: bool = True) -> str:
+    """Claim it for a job, and say whose it is."""
+    return claims.claim(ONCE, job_id, is_armed=lambda: is_armed)
+
+
+def standing(client: redis.Redis, job_id: str, status: str) -> None:
+    """Let a job stand so in the queue."""
+    client.hset(keys.job(rq_id(job_id).encode()), "status", status)
