@@ -135,6 +135,32 @@ def test_what_cannot_be_taken_at_boot_is_told_in_words_and_not_again_by_the_log(
     assert followed.said() == []
 
 
+def test_what_stands_there_is_told_apart_from_what_was_taken_over(followed):
+    file, told = followed.file, []
+    for content in (rows(3), b"{", b"{", rows(3), rows(4)):
+        followed.path.write_bytes(content)
+        followed.looks()
+        told.append((file.version, file.is_current))
+
+    assert told == [(1, True), (1, False), (1, False), (2, True), (3, True)]
+
+
+def test_of_triggers_it_is_said_what_is_wrong_and_not_what_comes_of_the_rest(tmp_path, events):
+    path = tmp_path / "triggers.json"
+    path.write_bytes(rows(3))
+    file = LiveFile(path, parse, label="triggers", count=int)
+    file.load()
+    for content in (b"{", rows(4)):
+        path.write_bytes(content)
+        looked = [file.poll(), file.poll()]
+
+    assert (looked, file.current) == ([False, True], 4)
+    assert events() == [
+        {"event": "triggers_watching", "path": str(path)},
+        {"event": "schedules_reload_invalid", "reason": "file", "kept": True},
+    ]
+
+
 @pytest.fixture
 def slow(followed, monkeypatch) -> Iterator[tuple[Followed, int]]:
     """A file that is a regular one, as FUSE has them, and answers only what was written to it so far."""

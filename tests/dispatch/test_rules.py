@@ -33,12 +33,14 @@ from dispatch.worker.followed import OperatorFiles, load_operator_files
 from dispatch.worker.payment import reserve
 from dispatch.worker.waking import Waking
 from pidispatch_site import conf
+from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.variables import CapAction
 from runs.abort import Abort
 from runs.outcome import InfraFault, Reason
 from runs.result import RunResult
 from tests.dispatch import queuekit
 from tests.dispatch.workerkit import COMPLETED, Bench, Fault, wait_gate
+from tests.harness.standing_work import cron
 
 PAUSED = {"windows": [{"scope": "/srv/site", "allDay": True}]}
 OPEN = {"windows": []}
@@ -464,6 +466,32 @@ def test_a_key_of_a_row_that_means_nothing_is_said(tmp_path, events):
 
     said = [line["place"] for line in events("rule_key_unknown")]
     assert said == ["windows[0].timezone", "windows[0].\\x07", "limits[0].daily"]
+
+
+def test_what_is_wrong_with_all_files_is_told_at_once(tmp_path):
+    (tmp_path / "pw.json").write_text('{"windows": [{"scope": "*"}]}')
+    (tmp_path / "t.json").write_text(json.dumps({"triggers": [cron("a", "0 3 * * *", tmp_path / "gone")]}))
+    environment = {
+        "PI_STATE_DIR": str(tmp_path),
+        "PI_PAUSE_WINDOWS_FILE": str(tmp_path / "pw.json"),
+        "PI_SCOPED_LIMITS_FILE": str(tmp_path / "sl.json"),
+        "PI_TRIGGERS_FILE": str(tmp_path / "t.json"),
+    }
+
+    with pytest.raises(ConfigurationError) as raised:
+        load_operator_files(conf.load(environment))
+    told = "\n".join(raised.value.problems)
+    for words in (
+        "pw.json: windows[0]",
+        "sl.json: does not exist",
+        "run.folder is",
+        "no folder of this host",
+    ):
+        assert words in told
+    # In a fleet another host may have the folder.
+    only = {name: environment[name] for name in ("PI_STATE_DIR", "PI_TRIGGERS_FILE")}
+    files = load_operator_files(conf.load({**only, "PI_WORKER_NAME": "alpha"}))
+    assert len(files.triggers.current) == 1
 
 
 def test_an_unknown_setting_is_said_and_does_not_matter(ground, events):
