@@ -87,17 +87,15 @@ class _Reading:
 
     def problems_of(self, value: Any) -> Iterator[Problem]:
         """Tell what only the whole value shows: its depth, and where the keys stand that it has twice."""
-        steps_to: dict[int, Steps] = {}
-        for node, steps in _nodes(value):
-            if len(steps) >= MAX_DEPTH:
-                yield Problem("", _TOO_DEEP)
-                return
-            steps_to[id(node)] = steps
-        for node, key in self._twice:
-            # An object that its own key's repetition replaced is not in the value any more.
-            place = _written(steps_to.get(id(node), ()))
-            where = f" ({place})" if place else ""
-            yield Problem("", f"has the key {shown(key)} twice in one object; write it once{where}")
+        if _is_too_deep(value):
+            yield Problem("", _TOO_DEEP)
+        elif self._twice:
+            steps_to = {id(node): steps for node, steps in _nodes(value)}
+            for node, key in self._twice:
+                # An object that its own key's repetition replaced is not in the value any more.
+                place = _written(steps_to.get(id(node), ()))
+                where = f" ({place})" if place else ""
+                yield Problem("", f"has the key {shown(key)} twice in one object; write it once{where}")
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -110,16 +108,25 @@ class _Reading:
         self.problems.append(Problem("", f"holds {word}, which is no number of JSON"))
 
 
+def _is_too_deep(value: Any) -> bool:
+    level = _nested([value])
+    for _ in range(MAX_DEPTH):
+        level = [one for node in level for one in _nested(node.values() if isinstance(node, dict) else node)]
+    return bool(level)
+
+
+def _nested(values: Iterable[Any]) -> list[dict[str, Any] | list[Any]]:
+    return [value for value in values if isinstance(value, dict | list)]
+
+
 def _nodes(value: Any) -> Iterator[tuple[Any, Steps]]:
-    """Walk the objects and lists of a value, each with the keys and indexes that lead to it."""
+    """Walk the objects and lists of an object or list, each with the keys and indexes that lead to it."""
     waiting: list[tuple[Any, Steps]] = [(value, ())]
     while waiting:
         node, steps = waiting.pop()
-        if not isinstance(node, dict | list):
-            continue
         yield node, steps
         children = node.items() if isinstance(node, dict) else enumerate(node)
-        waiting.extend((child, (*steps, step)) for step, child in children)
+        waiting.extend((child, (*steps, step)) for step, child in children if isinstance(child, dict | list))
 
 
 def _written(steps: Steps) -> str:

@@ -17,9 +17,10 @@ SELECTORS = ("any", "all", "none")
 _ONE_ITEM = ("number", "once", "disarmed")
 _DISARMED_KEYS = frozenset({"at", "jobId"})
 
-_ID = re.compile(r"[A-Za-z0-9._-]+")
+# A job's id holds it, and stands in log lines and keys.
+_ID = re.compile(r"[A-Za-z0-9._-]{1,255}")
 
-_ID_RULE = "a name of letters, digits, dots, underscores and hyphens"
+_ID_RULE = "a name of letters, digits, dots, underscores and hyphens, of at most 255"
 _PATTERN_RULE = "five or six fields such as 0 3 * * *, or a name such as @daily"
 _ZONE_RULE = "an IANA time zone such as Europe/London, or no tz for the host's own"
 _LABEL_RULE = "a label's name"

@@ -19,6 +19,8 @@ from dispatch.triggers.given import Given, text
 from dispatch.waits import conditions
 
 PART = "triggers"
+# A list of something else, given by mistake, would be judged for a long time.
+MOST_ENTRIES = 10_000
 
 _ID_CHARACTERS = 80
 _FILE = 'an object such as {"triggers": []}'
@@ -62,6 +64,8 @@ def _rows(document: object, problems: list[Problem]) -> Sequence[Any]:
         problems.append(Problem(PART, 'is missing; add "triggers": [], with an object for each in it'))
     elif not isinstance(document[PART], list):
         problems.append(Problem(PART, f"is {shown(document[PART])}; allowed is a list of objects"))
+    elif len(document[PART]) > MOST_ENTRIES:
+        problems.append(Problem(PART, f"has {len(document[PART])} entries; allowed are {MOST_ENTRIES}"))
     else:
         rows: Sequence[Any] = document[PART]
         return rows

@@ -163,7 +163,7 @@ def test_what_means_nothing_is_dropped_and_told():
 def test_an_entry_is_named_by_its_index_and_a_schedule_by_its_id():
     assert place_of(3, {"on": NIGHTLY}) == 'trigger at index 3 (cron trigger "nightly")'
     assert (
-        place_of(3, {"on": {**NIGHTLY, "id": "x" * 300}}) == f'trigger at index 3 (cron trigger "{"x" * 80}")'
+        place_of(3, {"on": {**NIGHTLY, "id": "x" * 255}}) == f'trigger at index 3 (cron trigger "{"x" * 80}")'
     )
     for row in (None, {"on": 5}, {"on": {**NIGHTLY, "id": "a\nb"}}, {"on": {"type": "label", "id": "a"}}):
         assert place_of(3, row) == "trigger at index 3"

@@ -67,6 +67,7 @@ def problems_of(*rows):
 OBJECT = 'allowed is an object such as {"on": {"type": "cron", ...}, "run": {"kind": "local", ...}}'
 TYPE = "allowed is one of cron, label, comment, pull_request, issue"
 NAMED = "allowed is a name of letters, digits, dots, underscores and hyphens"
+ID = f"{NAMED}, of at most 255"
 TOKEN = "allowed is a name without spaces, of at most 200 printable ASCII characters"
 ZONE = "allowed is an IANA time zone such as Europe/London, or no tz for the host's own"
 CLOSING = "has no meaning here, since only rules about closing have it; take it out"
@@ -123,11 +124,12 @@ REFUSED = [
         forge(kind=GONE),
         ": run.kind is missing; allowed is one of github, gitlab, forgejo, azure where on.type is label",
     ),
-    (cron({"id": GONE}), f": on.id is missing; {NAMED}"),
-    (cron({"id": ""}), f": on.id is ''; {NAMED}"),
-    (cron({"id": "a:b"}), f": on.id is 'a:b'; {NAMED}"),
-    (cron({"id": "a\n"}), f": on.id is 'a\\n'; {NAMED}"),
-    (cron({"id": "a\u0663"}), f": on.id is 'a\\u0663'; {NAMED}"),
+    (cron({"id": GONE}), f": on.id is missing; {ID}"),
+    (cron({"id": ""}), f": on.id is ''; {ID}"),
+    (cron({"id": "a:b"}), f": on.id is 'a:b'; {ID}"),
+    (cron({"id": "x" * 256}), f": on.id is '{'x' * 96}...; {ID}"),
+    (cron({"id": "a\n"}), f": on.id is 'a\\n'; {ID}"),
+    (cron({"id": "a\u0663"}), f": on.id is 'a\\u0663'; {ID}"),
     (
         cron({"pattern": " "}),
         ": on.pattern is ' '; allowed is five or six fields such as 0 3 * * *, or a name such as @daily",
@@ -337,6 +339,10 @@ NO_FILE = {
     "list": (b"[]", 'holds []; allowed is an object such as {"triggers": []}'),
     "empty": (b"{}", 'triggers is missing; add "triggers": [], with an object for each in it'),
     "no list": (b'{"triggers": {}}', "triggers is {}; allowed is a list of objects"),
+    "too many": (
+        b'{"triggers": [' + b"5," * 10_000 + b"5]}",
+        "triggers has 10001 entries; allowed are 10000",
+    ),
     "a key twice": (
         b'{"triggers": [{"on": {"type": "label"}, "run": {"flow": "a", "\\u0066low": "b"}}]}',
         "has the key 'flow' twice in one object; write it once (triggers[0].run)",
