@@ -222,7 +222,12 @@ class Table:
             for name in (keys.definitions, keys.since, keys.torn):
                 pipeline.hgetall(name(self.queue))
             pipeline.zrange(keys.upcoming(self.queue), 0, -1, withscores=True)
-            definitions, since, torn, upcoming = pipeline.execute()
+            found = pipeline.execute(raise_on_error=False)
+        for part in found:
+            if isinstance(part, Exception):
+                # As the server says it: a pipeline would put its own words before that.
+                raise part
+        definitions, since, torn, upcoming = found
         return Seen(definitions=definitions, upcoming=dict(upcoming), since=since, torn=torn)
 
 
