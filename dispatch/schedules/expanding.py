@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from croniter import CroniterError, croniter
 
@@ -42,6 +43,8 @@ class Expanded:
     elapsed: bool
 
 
+# A schedule is judged when its file is loaded, and read again when it is installed and each time it fires.
+@lru_cache(maxsize=4096)
 def expand(pattern: str, *, schedule_id: str) -> Expanded:
     """Read a pattern of 5 or 6 fields (6: seconds first) or an `@name`; PatternError says why not.
 
