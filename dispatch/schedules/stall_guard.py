@@ -11,7 +11,8 @@ from redis.exceptions import RedisError
 from dispatch.ids import OCCURRENCE, occurrence_of
 from dispatch.money.ledger import valkey_now
 from dispatch.schedules import keys
-from dispatch.schedules.table import Table, read_tables, text_of
+from dispatch.schedules.scripts import text_of
+from dispatch.schedules.table import Table, read_tables
 from hosts import keys as hosts_keys
 from hosts.faults import token_of
 from hosts.names import found_queues

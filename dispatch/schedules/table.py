@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import ResponseError
@@ -19,6 +18,7 @@ from dispatch.money.ledger import valkey_now
 from dispatch.schedules import changes, definition, keys, notes
 from dispatch.schedules.changes import Changes, Instants, Seen, shown
 from dispatch.schedules.notes import whole_ms
+from dispatch.schedules.scripts import text_of
 from hosts import keys as hosts_keys
 from hosts.faults import token_of
 from pidispatch_site import log
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from dispatch.schedules.definition import Schedule
 
-LUA = Path(__file__).parent / "lua"
 _TRIES = 5
 
 
@@ -56,11 +55,6 @@ class Reconciled:
     installed: tuple[str, ...]
     removed: tuple[str, ...]
     torn: tuple[str, ...]
-
-
-def text_of(name: str) -> str:
-    """Read `lua/<name>.lua`."""
-    return (LUA / f"{name}.lua").read_text(encoding="ascii")
 
 
 def read_tables(client: redis.Redis, queues: Sequence[str]) -> Mapping[str, Mapping[str, Resident] | str]:

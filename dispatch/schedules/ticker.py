@@ -20,7 +20,8 @@ from dispatch.queue.firing import Due, Firing, Occurrence, Turn, TurnNotes
 from dispatch.queue.scripts import shared
 from dispatch.schedules import definition, keys
 from dispatch.schedules.notes import Acted, read_acted, whole_ms
-from dispatch.schedules.table import Table, text_of
+from dispatch.schedules.scripts import text_of
+from dispatch.schedules.table import Table
 from dispatch.schedules.turning import Coming, coming
 from hosts.faults import token_of
 from pidispatch_site import log
