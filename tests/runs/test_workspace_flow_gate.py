@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from runs.workspace.flow_gate import allows, allows_as_owner, opts_in
 from runs.workspace.git import Git
@@ -22,8 +18,8 @@ from tests.runs.repositories import Repo
 
 SKILL = ".pi/skills/tidy/SKILL.md"
 OPTED_IN = "---\nname: tidy\nai-trigger: allow\n---\nTidy up.\n"
-OPTED_OUT = "---\nname: tidy\nai-trigger: deny\n---\nTidy up.\n"
-QUICK = replace(Git(), time_limit=timedelta(seconds=5))
+OPTED_OUT = OPTED_IN.replace("allow", "deny")
+GIT = Git()
 
 
 @pytest.mark.parametrize(
@@ -38,9 +34,10 @@ QUICK = replace(Git(), time_limit=timedelta(seconds=5))
         (OPTED_OUT, False),
         ("---\nai-trigger: allow\nai-trigger: deny\n---\n", False),
         ("---\nname: tidy\n---\nai-trigger: allow\n", False),
+        ("---\nname: tidy\n---\nai-trigger: allow\n---\n", False),
         ("ai-trigger: allow\n", False),
         ("\n" + OPTED_IN, False),
-        ("# x\n" + OPTED_IN, False),
+        ("\ufeff\ufeff" + OPTED_IN, False),
         ("---\nai-trigger: allow\n", False),
         ("--- \nai-trigger: allow\n---\n", False),
         ("----\nai-trigger: allow\n---\n", False),
@@ -54,9 +51,7 @@ QUICK = replace(Git(), time_limit=timedelta(seconds=5))
         ("---\n ai-trigger: allow\n---\n", False),
         ("---\nx-ai-trigger: allow\n---\n", False),
         ("---\rai-trigger: allow\r---\r", False),
-        ("\ufeff\ufeff" + OPTED_IN, False),
         ("", False),
-        ("---", False),
         ("---\n---\n", False),
     ],
 )
@@ -64,62 +59,56 @@ def test_which_frontmatter_opts_in(text, allowed):
     assert opts_in(text.encode()) is allowed
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(["---", "ai-trigger: allow", "x: y", "", "\r", "\ufeff"]), max_size=7))
-def test_only_a_line_between_the_first_two_marks_opts_in(lines):
-    text = "\n".join(lines)
-
-    if opts_in(text.encode()):
-        _, head, *_ = [*text.replace("\r\n", "\n").split("---\n", 2), ""]
-        assert "ai-trigger: allow" in head.splitlines()
-
-
 @pytest.mark.parametrize(
-    ("files", "flow", "allowed"),
+    ("files", "allowed"),
     [
-        pytest.param({SKILL: OPTED_IN}, "tidy", True, id="opted in"),
-        pytest.param({SKILL: OPTED_OUT}, "tidy", False, id="opted out"),
-        pytest.param({SKILL: OPTED_IN}, "other", False, id="another flow"),
-        pytest.param({".pi/skills/tidy/skill.md": OPTED_IN}, "tidy", False, id="another name"),
-        pytest.param({f"{SKILL}/SKILL.md": OPTED_IN}, "tidy", False, id="a folder"),
-        pytest.param({"README.md": "x"}, "tidy", False, id="no skills"),
-        pytest.param({".pi/skills/tidy": OPTED_IN}, "tidy", False, id="a file for the skill's folder"),
-        pytest.param({SKILL: OPTED_IN, ".pi/skills/a/SKILL.md": "x"}, "tidy", True, id="among others"),
+        ({SKILL: OPTED_IN, ".pi/skills/a/SKILL.md": "x"}, True),
+        ({SKILL: OPTED_OUT}, False),
+        ({".pi/skills/other/SKILL.md": OPTED_IN}, False),
+        ({".pi/skills/tidy/skill.md": OPTED_IN}, False),
+        ({f"{SKILL}/SKILL.md": OPTED_IN}, False),
+        ({".pi/skills/tidy": OPTED_IN}, False),
+        ({"README.md": "x"}, False),
     ],
 )
-def test_what_stands_at_the_commit_decides(tmp_path, files, flow, allowed):
-    repo = Repo.make(tmp_path / "repo")
+@pytest.mark.parametrize("hashed", ["sha1", "sha256"])
+def test_what_stands_at_the_commit_decides(tmp_path, files, allowed, hashed):
+    repo = Repo.make(tmp_path / "repo", f"--object-format={hashed}")
     sha = repo.commit(files)
 
-    assert allows(repo.path, flow, sha=sha, git=QUICK) is allowed
+    assert allows(repo.path, "tidy", sha=sha, git=GIT) is allowed
 
 
 @pytest.mark.parametrize(
     "flow",
-    ["", ".", "..", "../tidy", "tidy/", "/tidy", "Tidy", "tidy\n", "tidy\nHEAD:x", "*", "tid?", "-tidy",
-     "t\xefdy", "tidy\0", "\ud800", "t" * 65, ":(glob)tidy"],
-)  # fmt: skip
+    [
+        *("", ".", "..", "../tidy", "tidy/", "/tidy", "Tidy", "tidy\n", "tidy\nHEAD:x", "*", "tid?", "-tidy"),
+        *("t\xefdy", "tidy\0", "\ud800", "t" * 65, ":(glob)tidy"),
+    ],
+)
 def test_a_bad_name_is_denied(tmp_path, flow):
     repo = Repo.make(tmp_path / "repo")
 
-    assert not allows(repo.path, flow, sha=repo.commit({SKILL: OPTED_IN}), git=QUICK)
+    assert not allows(repo.path, flow, sha=repo.commit({SKILL: OPTED_IN}), git=GIT)
 
 
-def of_mode(repo: Repo, mode: str, content: bytes = OPTED_IN.encode()) -> str:
-    tree = repo.tree((mode, repo.blob(content), b"SKILL.md"))
+@pytest.mark.parametrize("sha", [None, "", "HEAD", "main", "0" * 40, "f" * 39, "F" * 40, "HEAD\n"])
+def test_without_a_commit_there_is_no_answer_and_head_is_never_asked(tmp_path, sha):
+    repo = Repo.make(tmp_path / "repo")
+    repo.commit({SKILL: OPTED_IN})
+
+    assert not allows(repo.path, "tidy", sha=sha, git=GIT)
+
+
+@pytest.mark.parametrize("mode", ["100644", "100755", "120000", "100664", "160000"])
+def test_only_a_plain_file_in_plain_folders_counts(tmp_path, mode):
+    repo = Repo.make(tmp_path / "repo")
+    tree = repo.tree((mode, repo.blob(OPTED_IN.encode()), b"SKILL.md"))
     for name in (b"tidy", b"skills", b".pi"):
         tree = repo.tree(("40000", tree, name))
-    return repo.commit_tree(tree)
+    sha = repo.commit_tree(tree)
 
-
-@pytest.mark.parametrize(
-    ("mode", "allowed"),
-    [("100644", True), ("100755", False), ("120000", False), ("100664", False), ("160000", False)],
-)
-def test_only_a_plain_file_counts(tmp_path, mode, allowed):
-    repo = Repo.make(tmp_path / "repo")
-
-    assert allows(repo.path, "tidy", sha=of_mode(repo, mode), git=QUICK) is allowed
+    assert allows(repo.path, "tidy", sha=sha, git=GIT) is (mode == "100644")
 
 
 def test_a_link_on_the_way_is_not_followed(tmp_path):
@@ -128,39 +117,12 @@ def test_a_link_on_the_way_is_not_followed(tmp_path):
     (repo.path / ".pi").mkdir()
     (repo.path / ".pi/skills").symlink_to("../real")
 
-    assert not allows(repo.path, "tidy", sha=repo.commit(), git=QUICK)
-
-
-def test_a_repository_of_the_other_hash_is_read_too(tmp_path):
-    repo = Repo.make(tmp_path / "repo", "--object-format=sha256")
-    sha = repo.commit({SKILL: OPTED_IN})
-
-    assert len(sha) == 64
-    assert allows(repo.path, "tidy", sha=sha, git=QUICK)
-    assert not allows(repo.path, "other", sha=sha, git=QUICK)
-
-
-@pytest.mark.parametrize("sha", [None, "", "HEAD", "main", "0" * 40, "f" * 39, "F" * 40, "HEAD\n"])
-def test_without_a_commit_there_is_no_answer_and_head_is_never_asked(tmp_path, sha):
-    repo = Repo.make(tmp_path / "repo")
-    repo.commit({SKILL: OPTED_IN})
-
-    assert not allows(repo.path, "tidy", sha=sha, git=QUICK)
-
-
-def committed(repo: Repo) -> None:
-    repo.commit({SKILL: OPTED_IN})
-
-
-def amended(repo: Repo) -> None:
-    repo.write(SKILL, OPTED_IN)
-    repo.git("commit", "-q", "-a", "--amend", "--no-edit")
+    assert not allows(repo.path, "tidy", sha=repo.commit(), git=GIT)
 
 
 def replaced(repo: Repo) -> None:
     before = repo.git("rev-parse", "HEAD")
-    after = repo.commit({SKILL: OPTED_IN})
-    repo.git("replace", before, after)
+    repo.git("replace", before, repo.commit({SKILL: OPTED_IN}))
 
 
 def forged(place: str) -> Callable[[Repo], None]:
@@ -173,6 +135,7 @@ def forged(place: str) -> Callable[[Repo], None]:
         old, new = (repo.path / ".git/objects" / name[:2] / name[2:] for name in names)
         old.unlink()
         shutil.copy(new, old)
+        # Git itself falls for it.
         assert OPTED_IN.strip() in repo.git("cat-file", "blob", f"{before}:{SKILL}")
 
     return forge
@@ -185,42 +148,27 @@ def other_repository(repo: Repo) -> None:
     (repo.path / ".git").write_text(f"gitdir: {other.path}/.git\n")
 
 
-def no_objects(repo: Repo) -> None:
-    shutil.rmtree(repo.path / ".git/objects")
+CHANGES: dict[str, Callable[[Repo], object]] = {
+    "committed": lambda repo: repo.commit({SKILL: OPTED_IN}),
+    "replace ref": replaced,
+    "forged file": forged(f"@:{SKILL}"),
+    "forged folder": forged("@:.pi"),
+    "forged tree": forged("@^{tree}"),
+    "another repository": other_repository,
+    "no objects": lambda repo: shutil.rmtree(repo.path / ".git/objects"),
+    "no repository": lambda repo: shutil.rmtree(repo.path / ".git"),
+    "no folder": lambda repo: shutil.rmtree(repo.path),
+}
 
 
-def no_repository(repo: Repo) -> None:
-    shutil.rmtree(repo.path / ".git")
-
-
-def damaged(repo: Repo) -> None:
-    name = repo.git("rev-parse", f"HEAD:{SKILL}")
-    path = repo.path / ".git/objects" / name[:2] / name[2:]
-    path.chmod(0o644)
-    path.write_bytes(zlib.compress(b"blob 9\0" + OPTED_IN.encode()))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(committed, id="committed"),
-        pytest.param(amended, id="amended"),
-        pytest.param(replaced, id="replace ref"),
-        pytest.param(forged(f"@:{SKILL}"), id="forged file"),
-        pytest.param(forged("@:.pi"), id="forged folder"),
-        pytest.param(forged("@^{tree}"), id="forged tree"),
-        pytest.param(other_repository, id="another repository"),
-        pytest.param(no_objects, id="no objects"),
-        pytest.param(no_repository, id="no repository"),
-        pytest.param(damaged, id="damaged"),
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_a_job_does_to_the_repository_never_opts_in_for_it(tmp_path, change):
     repo = Repo.make(tmp_path / "repo")
     sha = repo.commit({SKILL: OPTED_OUT, "README.md": "x"})
     change(repo)
 
-    assert not allows(repo.path, "tidy", sha=sha, git=QUICK)
+    assert not allows(repo.path, "tidy", sha=sha, git=GIT)
+    assert not allows_as_owner(repo.path, "tidy", sha, account=current(), git=GIT)
 
 
 def test_what_it_does_later_takes_nothing_back(tmp_path):
@@ -229,22 +177,17 @@ def test_what_it_does_later_takes_nothing_back(tmp_path):
     repo.commit({SKILL: OPTED_OUT})
     repo.git("gc", "-q")
 
-    assert allows(repo.path, "tidy", sha=sha, git=QUICK)
+    assert allows(repo.path, "tidy", sha=sha, git=GIT)
 
 
 @pytest.mark.parametrize(
-    "git",
-    [
-        pytest.param(replace(QUICK, program="no-such-git"), id="no git"),
-        pytest.param(replace(QUICK, output_limit_bytes=10), id="too much"),
-        pytest.param(replace(QUICK, program="false"), id="failing"),
-        pytest.param(replace(QUICK, program="true"), id="silent"),
-    ],
+    "changed",
+    [{"program": "no-such-git"}, {"program": "false"}, {"program": "true"}, {"output_limit_bytes": 9}],
 )
-def test_a_git_that_cannot_tell_denies(tmp_path, git):
+def test_a_git_that_cannot_tell_denies(tmp_path, changed):
     repo = Repo.make(tmp_path / "repo")
 
-    assert not allows(repo.path, "tidy", sha=repo.commit({SKILL: OPTED_IN}), git=git)
+    assert not allows(repo.path, "tidy", sha=repo.commit({SKILL: OPTED_IN}), git=replace(GIT, **changed))
 
 
 def test_a_pipe_in_the_place_of_an_object_holds_nobody_up(tmp_path):
@@ -254,14 +197,7 @@ def test_a_pipe_in_the_place_of_an_object_holds_nobody_up(tmp_path):
     path.unlink()
     os.mkfifo(path)
 
-    assert not allows(repo.path, "tidy", sha=sha, git=replace(QUICK, time_limit=timedelta(seconds=0.3)))
-
-
-def test_a_folder_that_is_gone_is_denied(tmp_path):
-    nowhere = tmp_path / "nowhere"
-
-    assert not allows(nowhere, "tidy", sha="f" * 40, git=QUICK)
-    assert not allows_as_owner(nowhere, "tidy", "f" * 40, account=current(), git=QUICK)
+    assert not allows(repo.path, "tidy", sha=sha, git=GIT.within(timedelta(seconds=0.3)))
 
 
 @needs_root
@@ -272,11 +208,11 @@ def test_git_runs_as_the_folders_owner(tmp_path):
     repo = Repo.make(tmp_path / "repo")
     sha = repo.commit({SKILL: OPTED_IN})
     repo.give_to(ORDINARY.uid, ORDINARY.gid)
+    objects = repo.path / ".git/objects"
+    said = []
+    for mode in (0o755, 0o700):
+        os.chown(objects, 0, 0)
+        objects.chmod(mode)
+        said.append(allows_as_owner(repo.path, "tidy", sha, account=Account(0, 0), git=GIT))
 
-    def allowed() -> bool:
-        return allows_as_owner(Path(repo.path), "tidy", sha, account=Account(0, 0), git=QUICK)
-
-    assert allowed()
-    os.chown(repo.path / ".git/objects", 0, 0)
-    (repo.path / ".git/objects").chmod(0o700)
-    assert not allowed()
+    assert said == [True, False]
