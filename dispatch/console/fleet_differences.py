@@ -53,9 +53,11 @@ _SAME = (
     _Same(
         check="cron-differs",
         what="cron schedules",
-        # Digests too, but a host without one abstains (Q 10.3).
+        # A host without one abstains (Q 10.3).
         value_of=lambda row: row.fp_cron,
-        fix="Bring the trigger files to the same state: until they agree no schedule is put in or taken out.",
+        fix="Bring the files of PI_TRIGGERS_FILE, and the zones of the machines, to the same state: until"
+        " they agree no schedule is put in or taken out.",
+        is_digest=True,
     ),
     _Same(
         check="pause-windows-differ",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, connection
 
 from dispatch.console.schedule_facts import LastRun
 from dispatch.ids import OCCURRENCE, occurrence_of
@@ -18,7 +19,9 @@ Runs = Callable[[Iterable[str], int], Mapping[str, LastRun] | None]
 
 
 def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, LastRun] | None:
-    """Find them in the table; None where it cannot be read."""
+    """Find them in the table; None where it cannot be read. Makes no database where there is none."""
+    if not _is_there():
+        return {}
     prefixes = {f"{OCCURRENCE}{one}:": one for one in schedule_ids}
     try:
         found = latest.newest(list(prefixes), until_ms=until_ms)
@@ -26,6 +29,13 @@ def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, LastRu
         return None
     runs = ((prefixes[prefix], _last_run(run)) for prefix, run in found.items())
     return {schedule_id: run for schedule_id, run in runs if run}
+
+
+def _is_there() -> bool:
+    name = connection.settings_dict["NAME"]
+    is_file = connection.vendor == "sqlite" and not str(name).startswith("file:")
+    # Settings with problems name none; to connect tells them.
+    return not is_file or "PROBLEMS" in connection.settings_dict or Path(name).exists()
 
 
 def _last_run(run: Run) -> LastRun | None:

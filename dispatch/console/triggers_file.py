@@ -55,13 +55,13 @@ class TriggersFile:
 def read(environment: Mapping[str, str]) -> TriggersFile:
     """Read the file that the environment names; ConfigurationError for a variable that cannot be used."""
     name: str | None = conf.one("PI_WORKER_NAME", environment)
-    is_name = name is not None and names.in_alphabet(name)
-    known = TriggersFile(
-        path=conf.one(VARIABLE, environment),
-        zone=zone_name(environment),
-        name=name if is_name else None,
-    )
-    return known if known.path is None else loaded(known.path, zone=known.zone, name=known.name)
+    return of(conf.one(VARIABLE, environment), environment, name=name if names.in_alphabet(name) else None)
+
+
+def of(path: Path | None, environment: Mapping[str, str], *, name: str | None) -> TriggersFile:
+    """Read the file at this path (None: there is none) as that of the host with this declared name."""
+    zone = zone_name(environment)
+    return TriggersFile(zone=zone, name=name) if path is None else loaded(path, zone=zone, name=name)
 
 
 def loaded(path: Path, *, zone: str, name: str | None) -> TriggersFile:

@@ -6,35 +6,57 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
 from dispatch.console import fleet as fleet_reading
+from dispatch.console import schedules
 from dispatch.console.findings import Area, Finding
 from dispatch.console.fleet_facts import FleetFacts
 from dispatch.console.fleet_words import AREA as FLEET
+from dispatch.console.schedule_facts import Overview
+from dispatch.console.schedule_runs import last_runs
 from dispatch.console.server import explained, reached
-from dispatch.doctor import configuration, engine, files, fleet, host, retention, valkey, waits
+from dispatch.console.triggers_file import TriggersFile
+from dispatch.doctor import (
+    configuration,
+    engine,
+    files,
+    fleet,
+    host,
+    retention,
+    trigger_parts,
+    triggers,
+    valkey,
+    waits,
+)
 from dispatch.doctor.bounded import within
 from dispatch.doctor.configuration import Known, not_looked_at
 from pidispatch_site import conf, embedded, server_url
 from pidispatch_site.errors import ConfigurationError, PidispatchError
 from pidispatch_site.places import StateDirectory
 
+if TYPE_CHECKING:
+    import redis
+
 _ENGINE_SECONDS = 5.0
 # A few questions, of which each has two seconds.
 _VALKEY_SECONDS = 8.0
 _FILES_SECONDS = 5.0
+# Git is asked in some folders.
+_PARTS_SECONDS = 15.0
 # The engine is asked several questions, and this is only for what went wrong with asking.
 _SPARE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Server:
-    """What was found about the server, and the fleet that stands in it, or why that is not known."""
+    """What was found about the server, and fleet and schedules that stand in it, or why that is not known."""
 
     findings: tuple[Finding, ...]
     fleet: FleetFacts | None = None
+    schedules: Overview | None = None
     why: str = "the server does not answer"
 
 
@@ -46,7 +68,8 @@ def examine(
 ) -> tuple[Finding, ...]:
     """Check the fleet, then this host; `folder` is the current one, None when it is gone."""
     known = configuration.read(environment)
-    server = _server_of(known, environment)
+    file = _file_of(known)
+    server = _server_of(known, environment, file)
     areas: tuple[tuple[Area, Callable[[], Iterable[Finding]], float], ...] = (
         (FLEET, lambda: _fleet(known, server), _FILES_SECONDS),
         (configuration.AREA, lambda: configuration.look(known, environment), _FILES_SECONDS),
@@ -55,6 +78,12 @@ def examine(
         (host.AREA, lambda: _own(known), _FILES_SECONDS),
         (valkey.AREA, lambda: server.findings, _FILES_SECONDS),
         (waits.AREA, lambda: waits.look(known), _FILES_SECONDS),
+        (triggers.AREA, lambda: triggers.look(known, folder, server.schedules, file), _FILES_SECONDS),
+        (
+            triggers.AREA,
+            lambda: trigger_parts.look(known, file, seconds=engine_seconds),
+            _PARTS_SECONDS + engine_seconds,
+        ),
         (files.AREA, lambda: files.look(known, folder), _FILES_SECONDS),
         (retention.AREA, lambda: retention.look(known), _FILES_SECONDS),
     )
@@ -96,18 +125,28 @@ def _fleet(known: Known, server: _Server) -> Iterable[Finding]:
     return fleet.look(server.fleet, own)
 
 
-def _server_of(known: Known, environment: Mapping[str, str]) -> _Server:
+def _file_of(known: Known) -> TriggersFile:
+    """Read the triggers file; one that gives no answer does not load."""
+    try:
+        return within(_FILES_SECONDS, lambda: triggers.file_of(known))
+    except TimeoutError:
+        path = known.config.triggers_file
+        said = f"{path}: gives no answer; is a network file system away? Look at its folder"
+        return TriggersFile(path=path, problems=(said,))
+
+
+def _server_of(known: Known, environment: Mapping[str, str], file: TriggersFile) -> _Server:
     found: list[_Server] = []
 
     def look() -> Iterable[Finding]:
-        found.append(_asked(known, environment))
+        found.append(_asked(known, environment, file))
         return found[-1].findings
 
     findings = _guarded(valkey.AREA, look, _VALKEY_SECONDS)
     return found[-1] if found else _Server(findings=findings)
 
 
-def _asked(known: Known, environment: Mapping[str, str]) -> _Server:
+def _asked(known: Known, environment: Mapping[str, str], file: TriggersFile) -> _Server:
     try:
         url, state_dir = conf.switch_settings(environment)
     except ConfigurationError:
@@ -123,11 +162,20 @@ def _asked(known: Known, environment: Mapping[str, str]) -> _Server:
         with reached(address) as server:
             answered = tuple(valkey.judge(valkey.ask(server.client), shown=server.shown))
             try:
-                return _Server(findings=answered, fleet=fleet_reading.read(server.client))
+                seen = fleet_reading.read(server.client)
+                return _Server(findings=answered, fleet=seen, schedules=_schedules(server.client, seen, file))
             except RedisError as fault:
                 return _Server(findings=(*answered, _unreachable(explained(fault, server.shown))))
     except PidispatchError as error:
         return _Server(findings=(_unreachable(error),))
+
+
+def _schedules(client: redis.Redis, seen: FleetFacts, file: TriggersFile) -> Overview | None:
+    """Look how schedules stand; None where that cannot be read, which costs nothing else."""
+    try:
+        return schedules.read(client, seen, file, last_runs)
+    except RedisError:
+        return None
 
 
 def _not_running() -> Finding:

@@ -22,8 +22,8 @@ from tests.dispatch.test_command_switch import EVERYTHING_BROKEN
 CANARY = "canary-0a1b2c"
 # No engine, no provider, and a file of variables: nothing of it is wrong.
 PLAIN = {"PI_BACKEND": "process"}
-ORDER = ["fleet", "configuration", "host", "valkey", "waits", "files", "retention"]
-LINE = re.compile(r"(\S+) (fleet|configuration|host|valkey|waits|files|retention): \S.*|    fix: \S.*")
+ORDER = ["fleet", "configuration", "host", "valkey", "waits", "triggers", "files", "retention"]
+LINE = re.compile(rf"(\S+) ({'|'.join(ORDER)}): \S.*|    fix: \S.*")
 
 
 @pytest.fixture

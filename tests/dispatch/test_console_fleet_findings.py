@@ -140,7 +140,11 @@ TOLD = {
         "71ec1b70c8e4 on alpha; 71ec1b70c8e4 on bravo",
     ),
     "zones": (fleet(A, row("bravo", tz="UTC")), "zones-differ", "Europe/Berlin on alpha; UTC on bravo"),
-    "cron": (fleet(row("alpha", fp_cron="1a"), row("bravo", fp_cron="2b"), C), "cron-differs", "1a on alpha"),
+    "cron": (
+        fleet(row("alpha", fp_cron="1a"), row("bravo", fp_cron="2b"), C),
+        "cron-differs",
+        "differ between alpha / bravo",
+    ),
     "windows": (
         fleet(row("alpha", fp_pause="1a"), row("bravo", fp_pause="1a"), row("charlie", fp_pause="2b")),
         "pause-windows-differ",
