@@ -8,17 +8,14 @@ from typing import Any
 from dispatch.ids import Kind
 from dispatch.jobrules import find_control, is_command, is_flow_name, is_image, is_line, is_name
 from dispatch.jobs import MAX_TASK_BYTES
-from dispatch.operator_files.problems import shown
-from dispatch.triggers import secret_names
+from dispatch.triggers import secret_fields
 from dispatch.triggers.entries import Run
-from dispatch.triggers.given import Given, flag, is_trimmed, number, text
+from dispatch.triggers.given import Given, flag, number, text
 from dispatch.waits.conditions import FIELD as WAIT_FOR
 from dispatch.waits.conditions import MOST_CONDITIONS
 
-MOST_SECRETS = 16
 MOST_INSTRUCTIONS = 2000
 _MOST_TURNS = 2**31 - 1
-_NAME_CHARACTERS = 60
 # Rules whose events are about a project, not about one of its repositories.
 _NO_REPOSITORY = frozenset({"label", "comment"})
 
@@ -31,12 +28,6 @@ _REPOSITORY_RULE = "the name of a repository, without a slash: work items of azu
 _COMMAND_RULE = "one line without a slash before it or blanks around it"
 _IMAGE_RULE = "an image reference such as pi-job:latest"
 _NAME_RULE = "a name without spaces, of at most 200 printable ASCII characters"
-_SECRETS_RULE = (
-    f'an object of 1 to {MOST_SECRETS} references by variable, such as {{"TOKEN": "op://vault/item"}}'
-)
-_REFERENCE_RULE = "a text without blanks around it that does not begin with a hyphen"
-_VARIABLE_RULE = "a variable's name: letters, digits, underscores, no digit in front, not __proto__"
-_PROFILE_RULE = "a name of letters, digits, dots, underscores and hyphens"
 
 
 def read(given: Given, *, kind: Kind | None, type_: str | None, is_schedule: bool) -> Run | None:
@@ -48,8 +39,8 @@ def read(given: Given, *, kind: Kind | None, type_: str | None, is_schedule: boo
         "image": given.take("image", _IMAGE_RULE, text(is_image)),
         "skills_dir": given.take("skillsDir", _FOLDER_RULE, text(is_line)),
         "resume": given.take("resume", _FLAG_RULE, flag),
-        "secrets": _secrets(given),
-        "secrets_profile": given.take("secretsProfile", _PROFILE_RULE, text(secret_names.is_profile)),
+        "secrets": secret_fields.references(given),
+        "secrets_profile": secret_fields.profile(given),
         "wait_for": _wait_for(given.row),
     }
     _check_company(given, is_schedule=is_schedule)
@@ -103,10 +94,6 @@ def _is_repository(name: str) -> bool:
     return is_line(name) and "/" not in name
 
 
-def _is_reference(reference: str) -> bool:
-    return is_trimmed(reference) and not reference.startswith("-")
-
-
 def _check_company(given: Given, *, is_schedule: bool) -> None:
     """Note which fields do not go together."""
     if not given.has("flow") and not given.has("command"):
@@ -115,34 +102,6 @@ def _check_company(given: Given, *, is_schedule: bool) -> None:
         given.clash(["flow", "task" if is_schedule else "instructions"], "command")
     if given.row.get("resume") is True:
         given.clash(["command", "secrets"] + ([] if is_schedule else ["replicas"]), '"resume": true')
-    if given.has("secretsProfile") and not given.has("secrets"):
-        given.wrong("secretsProfile", "stands without secrets; add secrets, or take it out")
-
-
-def _secrets(given: Given) -> Mapping[str, str] | None:
-    if not given.has("secrets"):
-        return None
-    table = given.row["secrets"]
-    if not isinstance(table, dict):
-        # Not shown: what stands here may be the secret itself.
-        given.wrong("secrets", f"is no object; allowed is {_SECRETS_RULE}")
-        return None
-    if not 1 <= len(table) <= MOST_SECRETS:
-        given.wrong("secrets", f"has {len(table)} entries; allowed is {_SECRETS_RULE}")
-    for at, (name, reference) in enumerate(table.items()):
-        _check_secret(given, at, name, reference)
-    return dict(table)
-
-
-def _check_secret(given: Given, at: int, name: str, reference: object) -> None:
-    if not secret_names.is_name(name):
-        given.wrong(f"secrets[{at}]", f"has the name {shown(name)}; allowed is {_VARIABLE_RULE}")
-        return
-    place = f"secrets.{name[:_NAME_CHARACTERS]}"
-    if secret_names.is_reserved(name):
-        given.wrong(place, "is a name that the worker or the job uses itself; choose another one")
-    if text(_is_reference)(reference) is None:
-        given.wrong(place, f"has a reference that is not allowed; allowed is {_REFERENCE_RULE}")
 
 
 def _wait_for(row: Mapping[str, Any]) -> tuple[Mapping[str, str], ...] | None:
