@@ -4,6 +4,9 @@ A lock older than ten seconds is stale: its maker was killed. Two writers may ju
 the second must not remove the first one's fresh lock in its place. So the maker of a lock keeps the kernel's
 lock (flock) on it as long as it lives, and a stale one is removed only by who has got that kernel lock and
 finds the very same file still there.
+
+What stands in the lock is which kernel has it locked: where that is our own and it is free, its maker is gone
+for certain, and nobody waits ten seconds. A worker that was killed in the middle finds its own lock so.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +23,10 @@ from pidispatch_site import log
 from pidispatch_site.errors import OperationalError
 
 STALE_SECONDS = 10.0
-# Readable by the other author, who must be able to judge it; there is nothing in it.
+# Readable by the other author, who must be able to judge it.
 _MODE = 0o644
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID_BYTES = 64
 
 
 class LockedError(OperationalError):
@@ -86,6 +91,8 @@ def _is_locked(descriptor: int) -> bool:
     except OSError:
         # A file system without such locks: nobody else gets one there either, and so removes nothing.
         return True
+    with suppress(OSError):
+        os.write(descriptor, _kernel())
     return True
 
 
@@ -108,14 +115,28 @@ def _removed_stale(path: Path) -> bool:
 def _removed(path: Path, descriptor: int) -> bool:
     age = time.time() - os.fstat(descriptor).st_mtime
     # One that was made in the future was made before the clock was set back.
-    if abs(age) <= STALE_SECONDS:
+    if abs(age) <= STALE_SECONDS and not _is_of_this_kernel(descriptor):
         return False
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if not _is_at(path, descriptor):
-        return False
+        # Released, or removed as stale by another one: whoever comes first has it now.
+        return True
     path.unlink()
     log.event("triggers_lock_stale_taken", ageMs=round(age * 1000))
     return True
+
+
+def _is_of_this_kernel(descriptor: int) -> bool:
+    mine = _kernel()
+    return bool(mine) and os.read(descriptor, _BOOT_ID_BYTES) == mine
+
+
+def _kernel() -> bytes:
+    """Name the running kernel, whose locks hold for all of its processes, in containers too."""
+    try:
+        return _BOOT_ID.read_bytes()[:_BOOT_ID_BYTES].strip()
+    except OSError:
+        return b""
 
 
 def _release(lock: Lock) -> None:

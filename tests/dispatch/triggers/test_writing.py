@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -35,7 +36,7 @@ def left_in(path: Path) -> list[str]:
 
 
 def lock_of(path: Path, *, age: float) -> Path:
-    """Leave a lock whose maker is gone."""
+    """Leave a lock whose maker is gone, or on another machine."""
     found = path.with_name(f"{path.name}.lock")
     found.touch()
     os.utime(found, (time.time() - age,) * 2)
@@ -206,6 +207,27 @@ def test_a_stale_lock_is_taken_over_and_that_is_said(path, events, age):
     assert said["event"] == "triggers_lock_stale_taken"
     assert abs(said["ageMs"] - age * 1000) < 1000
     assert left_in(path) == []
+
+
+@pytest.mark.parametrize(
+    "point", ["triggers locked", "triggers read", "triggers written", "triggers replaced"]
+)
+def test_a_writer_killed_at_any_step_keeps_nobody_waiting_and_leaves_a_whole_file(path, events, point):
+    child = os.fork()
+    if not child:
+        rewrite(
+            path, adding("b"), reached=lambda name: name == point and os.kill(os.getpid(), signal.SIGKILL)
+        )
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    is_done = point == "triggers replaced"
+    assert [one["on"]["id"] for one in entries_of(path)] == ["a", "b"][: 1 + is_done]
+
+    rewrite(path, adding("c"))
+
+    assert entries_of(path)[-1] == cron("c")
+    assert left_in(path) == []
+    assert [said["event"] for said in events()] == ["triggers_lock_stale_taken"]
 
 
 def test_an_old_lock_whose_maker_lives_is_not_stale(path, events):
