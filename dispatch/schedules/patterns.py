@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim
+from cronsim import CronSim, CronSimError
 
 from dispatch.operator_files.problems import shown
 from dispatch.operator_files.zones import zone_named
@@ -124,7 +124,10 @@ class _Walls:
 
     @classmethod
     def parse(cls, text: str) -> _Walls:
-        sim = CronSim(text, _ANY_TIME)
+        try:
+            sim = CronSim(text, _ANY_TIME)
+        except CronSimError as error:
+            raise PatternError(f"comes to {shown(text)}, which cronsim does not read") from error
         return cls(sim, *(tuple(sorted(field)) for field in (sim.seconds, sim.minutes, sim.hours)))
 
     def after(self, low: datetime) -> datetime | None:
