@@ -181,10 +181,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_what_is_no_definition_is_none_and_soon(text):
-    begun = time.perf_counter()
+    begun = time.process_time()
 
     assert read(text) is None
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5
 
 
 @given(st.text() | st.binary())

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -72,7 +73,8 @@ def nights(name: str) -> list[tuple[datetime, datetime]]:
     zone = ZoneInfo(name)
     begin, end = (datetime(year, 1, 1, tzinfo=UTC) for year in (YEARS.start, YEARS.stop))
     hours = [begin + HOUR * n for n in range((end - begin) // HOUR)]
-    changes = [hour for hour in hours if offset(hour, zone) != offset(hour + HOUR, zone)]
+    offsets = [offset(hour, zone) for hour in hours]
+    changes = [hour for hour, (old, new) in zip(hours, pairwise(offsets), strict=False) if old != new]
     without = [datetime(year, month, 28, tzinfo=UTC) for year in YEARS for month in (2, 12)]
     return [(change - DAY, change + DAY) for change in changes or without]
 
