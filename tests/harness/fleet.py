@@ -95,10 +95,13 @@ class Fleet:
         scope = canonical_folder(str(folder))
         return self._put(queue, job_id, job, keeping, hash16(scope) if scope else None)
 
-    def enqueue_forge(self, folder: str, *, queue: str = QUEUE) -> str:
-        """Put a job of the repository that stands for this folder into a queue (see `Knobs.repositories`)."""
+    def enqueue_forge(self, folder: str, *, queue: str = QUEUE, once: tuple[int, int] | None = None) -> str:
+        """Put a job of the repository that stands for this folder into a queue (see `Knobs.repositories`).
+
+        `once`: of the one-shot with this index in the triggers file and this number.
+        """
         repo = forge_jobs.repository(folder)
-        job_id, job = forge_jobs.forge_job(repo, f"{self._salt}{next(self._numbers):04x}")
+        job_id, job = forge_jobs.forge_job(repo, f"{self._salt}{next(self._numbers):04x}", once=once)
         self.bounds.setdefault(folder, None)
         return self._put(queue, job_id, job, FORGE, hash16(repo))
 
@@ -145,9 +148,13 @@ class Fleet:
         wanted = self.job_ids if job_ids is None else job_ids
 
         def over() -> bool:
-            return self.how_many_are_over(wanted) == len(wanted) and not self._pending()
+            return self.how_many_are_over(wanted) == len(wanted) and not self.has_unwritten_records()
 
         until(over, seconds=seconds, what=f"{len(wanted)} jobs have ended and are recorded")
+
+    def has_unwritten_records(self) -> bool:
+        """Whether any host has still to write a record."""
+        return any(self.client.llen(keys.pending_records(host_id)) for host_id in self.host_ids)
 
     def until_status(self, job_id: str, status: str, *, seconds: float = 10) -> None:
         """Wait until a job stands so."""
@@ -238,6 +245,3 @@ class Fleet:
         paths += [path for state in self._state_dirs() for path in (state / "logs").rglob(".*")]
         found = [path.name for path in paths]
         return [*found, *self._witness.left(self.host_ids)] if self._witness else found
-
-    def _pending(self) -> bool:
-        return any(self.client.llen(keys.pending_records(host_id)) for host_id in self.host_ids)

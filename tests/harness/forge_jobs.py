@@ -29,10 +29,14 @@ def repository(folder: str) -> str:
     return f"{OWNER}/{folder}"
 
 
-def forge_job(repo: str, delivery: str) -> tuple[str, JobData]:
-    """Make the job of an issue of this repository, and its id."""
-    trigger = ForgeTrigger(delivery_id=delivery, matched=Matched(index=0, type="issue"))
-    target = Target(type=TargetType.ISSUE, number=1, title="A title", body="A body")
+def forge_job(repo: str, delivery: str, *, once: tuple[int, int] | None = None) -> tuple[str, JobData]:
+    """Make the job of an issue of this repository, and its id; `once`: index and number of a one-shot."""
+    matched, number = Matched(index=0, type="issue"), 1
+    if once is not None:
+        index, number = once
+        matched = Matched(index=index, type="issue", action="closed", once=True, number=number)
+    trigger = ForgeTrigger(delivery_id=delivery, matched=matched)
+    target = Target(type=TargetType.ISSUE, number=number, title="A title", body="A body")
     job = JobData(kind=Kind.GITHUB, repo=repo, flow="fix", target=target, trigger=trigger)
     return delivery_id(Kind.GITHUB, delivery), job
 

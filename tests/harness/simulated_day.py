@@ -19,11 +19,13 @@ from tests.harness.worker_process import WorkerProcess
 START = datetime(2026, 3, 2, tzinfo=UTC)
 PERIOD, PATTERN = timedelta(minutes=5), "*/5 * * * *"
 AN_HOUR = timedelta(hours=1) // PERIOD
-STEP, FROZEN_FOR = timedelta(seconds=20), timedelta(minutes=3)
+STEP, FROZEN_FOR = timedelta(minutes=1), timedelta(minutes=3)
 
 NAMES = ("alpha", "beta", "gamma")
 #: Where a ticking host stands when it knows that an instant is due and has not acted on it.
 TICKING = StopAt(point="before fire", signal=signal.SIGSTOP)
+#: Longer than a tick: whoever looks comes there before the first goes on.
+WIDE = {"before fire": 0.15}
 SOON = 30.0
 
 
@@ -52,7 +54,7 @@ class Day:
         fleet, time = self.fleet, SimulatedTime(self.fleet.home / "clock", START)
         triggers = TriggersFile(fleet.home / "triggers.json")
         triggers.write(cron("steady", PATTERN, fleet.place("folder")))
-        self.knobs = replace(self.knobs, schedule_clock=str(time))
+        self.knobs = replace(self.knobs, schedule_clock=str(time), delays=WIDE)
         workers = [self._worker(name, triggers) for name in NAMES]
         for worker in workers:
             self._start(worker)
@@ -91,7 +93,10 @@ class Day:
             assert worker.terminate() == 0, worker.complaint()
         else:
             worker.kill()
+        said = worker.said_so_far()
         self._start(worker, TICKING if hour in self.frozen_in else None)
+        if hour in self.frozen_in:
+            worker.until_said("worker_started", after=said)
         self.restarts += 1
 
     def _until_over(self, instant: datetime) -> None:

@@ -1,0 +1,146 @@
+"""Standing work on whole workers by a simulated clock: what becomes a job, what is skipped, what piles up."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.harness.judge import outcomes
+from tests.harness.knobs import Knobs
+from tests.harness.simulated_day import PERIOD, START, STEP, Day
+from tests.harness.simulated_time import SimulatedTime
+from tests.harness.standing_work import TriggersFile, cron, known_occurrences
+from tests.harness.worker_process import until
+
+KNOBS = Knobs(without_containers=True)
+
+
+@pytest.mark.parametrize("are_named", [pytest.param(False, id="one queue"), pytest.param(True, id="named")])
+def test_each_instant_becomes_one_job_whichever_host_freezes_or_is_killed(fleet, are_named):
+    day = Day(
+        fleet=fleet, knobs=KNOBS, hours=1, frozen_in=(0,), pause=0.05, freeze_seconds=1, are_named=are_named
+    )
+
+    assert day.play()["occurrences"] == 12
+
+
+class Standing:
+    """One host with a triggers file and a clock of its own."""
+
+    def __init__(self, fleet, *, now=START, **environment):
+        self.fleet = fleet
+        self.time = SimulatedTime(fleet.home / "clock", now)
+        self.triggers = TriggersFile(fleet.home / "triggers.json")
+        self.worker = fleet.worker(environment={**self.triggers.environment, "TZ": "UTC", **environment})
+        self.knobs = replace(KNOBS, schedule_clock=str(self.time))
+
+    def start(self, *entries):
+        self.triggers.write(*entries)
+        self.worker.start(self.knobs)
+
+    def instants(self, schedule_id):
+        return sorted(known_occurrences(self.fleet, schedule_id))
+
+    def until_fired(self, schedule_id, *instants):
+        until(
+            lambda: self.instants(schedule_id) == list(instants),
+            seconds=10,
+            what=f"{schedule_id} has fired at {instants}, it has at {self.instants(schedule_id)}",
+        )
+
+    def skipped(self, schedule_id):
+        """How many instants the log says that were left out."""
+        enqueued = self.fleet.events("occurrence_enqueued")
+        return sum(one.get("skipped", 0) for one in enqueued if one["schedulerId"] == schedule_id)
+
+    def settle(self, *schedule_ids):
+        """Wait until all that was fired is over, and judge it."""
+        for schedule_id in schedule_ids:
+            self.fleet.job_ids += known_occurrences(self.fleet, schedule_id).values()
+        self.fleet.until_over(seconds=20)
+        evidence = self.fleet.require_sound()
+        assert self.fleet.complaints() == ""
+        return outcomes(evidence)
+
+
+def test_a_job_that_takes_longer_than_its_period_meets_no_other_and_nothing_piles_up(fleet):
+    host = Standing(fleet)
+    host.start(cron("slow", "*/5 * * * *", fleet.place("folder", delay="1.5")))
+
+    most: Counter[str] = Counter()
+    for _ in range(12):
+        host.time.run(host.time.now + PERIOD, step=STEP, pause=0.06)
+        states = Counter(fleet.statuses(list(known_occurrences(fleet, "slow").values())))
+        most |= Counter(begun=states[b"started"], waiting=states[b"queued"] + states[b"scheduled"])
+    assert (most["begun"], most["waiting"]) == (1, 1)
+    fired = host.instants("slow")
+    assert 3 <= len(fired) < 12
+
+    # The one that waits runs, and so does the next one.
+    fleet.ground.order("folder", {"delay": "0"})
+    fleet.until_over(list(known_occurrences(fleet, "slow").values()), seconds=15)
+    following = host.time.now + PERIOD
+    host.time.run(following, step=STEP, pause=0.06)
+    host.until_fired("slow", *fired, following)
+    assert host.settle("slow") == {"completed": len(fired) + 1}
+    # All of the thirteen instants are accounted for, and each time that some were skipped is told.
+    assert len(fired) + 1 + host.skipped("slow") == 13
+    assert fleet.events("schedule_occurrence_skipped")
+
+
+def test_after_eight_hours_of_sleep_each_schedule_catches_up_once_and_tells_what_it_left_out(fleet):
+    host = Standing(fleet)
+    host.start(
+        *(
+            cron(name, pattern, fleet.place(name))
+            for name, pattern in (("ten", "*/10 * * * *"), ("hour", "@hourly"), ("noon", "0 12 * * *"))
+        )
+    )
+    host.time.run(START + timedelta(minutes=10), step=STEP, pause=0.06)
+    host.until_fired("ten", START + timedelta(minutes=10))
+
+    host.worker.freeze()
+    host.time.set(START + timedelta(hours=8, minutes=15))
+    host.worker.thaw()
+
+    host.until_fired("ten", START + timedelta(minutes=10), START + timedelta(hours=8, minutes=10))
+    host.until_fired("hour", START + timedelta(hours=8))
+    # From then on as if nothing had been.
+    host.time.run(START + timedelta(hours=8, minutes=20), step=STEP, pause=0.06)
+    caught_up = START + timedelta(hours=8, minutes=10)
+    host.until_fired("ten", START + timedelta(minutes=10), caught_up, START + timedelta(hours=8, minutes=20))
+    assert host.instants("noon") == []
+    assert host.settle("ten", "hour") == {"completed": 4}
+    assert (host.skipped("ten"), host.skipped("hour")) == (47, 7)
+
+
+@pytest.mark.parametrize(
+    ("tz", "catches_up", "following"),
+    [
+        pytest.param("Asia/Shanghai", True, datetime(2026, 3, 4, 1, tzinfo=UTC), id="a zone of its own"),
+        # Its nine o'clock is another one from now on, and what was meant before is over.
+        pytest.param(None, False, datetime(2026, 3, 4, 14, tzinfo=UTC), id="that of the machine"),
+    ],
+)
+def test_after_a_day_and_a_half_a_machine_of_another_zone_goes_on(fleet, tz, catches_up, following):
+    # Shanghai is at UTC+8 and New York at UTC-5: nine o'clock is 1:00 UTC, and 14:00.
+    entry = cron("daily", "0 9 * * *", fleet.place("folder"), tz=tz)
+    before = Standing(fleet, now=datetime(2026, 3, 2, 5, 24, tzinfo=UTC), TZ="Asia/Shanghai")
+    before.start(entry)
+    before.worker.terminate()
+    host = Standing(fleet, now=datetime(2026, 3, 3, 17, 24, tzinfo=UTC), TZ="America/New_York")
+    host.start(entry)
+
+    missed = [datetime(2026, 3, 3, 1, tzinfo=UTC)] * catches_up
+    host.until_fired("daily", *missed)
+    host.time.set(following - timedelta(seconds=1))
+    # Longer than a tick.
+    time.sleep(0.5)
+    assert host.instants("daily") == missed
+    host.time.set(following)
+    host.until_fired("daily", *missed, following)
+    assert host.settle("daily") == {"completed": len(missed) + 1}
