@@ -1,0 +1,274 @@
+"""`manage.py triggers`: files judged, edits shown and written, schedules restored; refusals in words."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dispatch.console.trigger_changes import Asked, Kind, difference
+from dispatch.console.trigger_check import check
+from dispatch.operator_files.problems import OperatorFileError
+from dispatch.schedules import keys
+from dispatch.schedules.definition import of_trigger
+from dispatch.schedules.table import Table
+from dispatch.triggers import lock
+from dispatch.triggers.parse import parse
+from dispatch.triggers.writing import rewrite
+from hosts.names import SHARED_QUEUE, host_queue
+from pidispatch_site import log
+from pidispatch_site.errors import ConfigurationError, OperationalError
+from tests.dispatch.consolekit import NOBODY, Console
+from tests.dispatch.triggers.one_shots import KEY, ONCE, SPENT_BY, cron, entries_of, entry, written
+from tests.harness.records import NOON
+
+ENTRY = json.dumps(cron("b"))
+
+
+@dataclass
+class Person:
+    """Somebody at a shell of this process: `manage.py` of its own would take a second for each case."""
+
+    home: Path
+    environment: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch
+
+    def types(self, *words: str, given: bytes = b"", **changes: str | None) -> tuple[str, str]:
+        """Run the command; what it wrote to standard output and to standard error."""
+        values = {**self.environment, **changes}
+        environment = {name: value for name, value in values.items() if value is not None}
+        self.monkeypatch.setattr("django.conf.settings.PIDISPATCH_ENVIRONMENT", environment)
+        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        # It sets up the log of its process.
+        self.monkeypatch.setattr(log, "_current", log._current)
+        out, err = io.StringIO(), io.StringIO()
+        call_command("triggers", *words, stdout=out, stderr=err)
+        return out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def person(tmp_path, monkeypatch) -> Person:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "good.json", cron("a"), entry(disarmed=SPENT_BY), {**entry(), "comment": 1})
+    written(tmp_path / "bad.json", {**cron("a:b"), "run": {"kind": "local"}}, entry(number=0))
+    (tmp_path / "twice.json").write_text('{"triggers": [], "triggers": []}')
+    (tmp_path / "large.json").write_bytes(b" " * (9 * 1024 * 1024))
+    environment = {
+        "PI_TRIGGERS_FILE": str(tmp_path / "good.json"),
+        "PI_STATE_DIR": str(tmp_path / "state"),
+        "PI_WORKER_NAME": "here",
+        "VALKEY_URL": NOBODY,
+    }
+    return Person(tmp_path, environment, monkeypatch)
+
+
+def test_a_file_that_loads_is_counted(person):
+    out, err = person.types("--check", "good.json")
+
+    assert out == (
+        "good.json: no problems; 3 entries (1 cron, 1 issue, 1 spent one-shot).\n"
+        "triggers[2].comment means nothing: no trigger has such a key.\n"
+    )
+    assert err == ""
+    assert json.loads(person.types("--check", "-", "--json", given=b'{"triggers": []}')[0]) == {
+        "file": "standard input",
+        "entries": {},
+        "unknown": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "file"),
+    [
+        (["--check", "bad.json"], r"(?s)index 0: on.id.*index 0: run.folder.*index 1: on.number", None),
+        (["--check", "twice.json"], "has the key 'triggers' twice", None),
+        (["--check", "large.json"], "large.json: has .* bytes; allowed are", None),
+        (["--check", "no.json"], "^no.json: cannot be read: No such file", None),
+        (["--check", "/"], "^/: cannot be read: it is no regular file", None),
+        (["--check", "a\0b"], "cannot be read: ValueError", None),
+        (["--add", ENTRY], "^PI_TRIGGERS_FILE is not set, .*--add makes the file", ""),
+        (["--add", "[1]"], "^ENTRY is no entry; allowed is an object", None),
+        (["--add", "{on: 1}"], "^ENTRY: is not JSON", None),
+        (["--add", '{"on": {}, "on": {}}'], "^ENTRY: has the key 'on' twice", None),
+        (["--add", "-"], "^standard input: is not JSON", None),
+        (["--add", "@no.json"], "^no.json: cannot be read", None),
+        (["--add", json.dumps(cron("a"))], r"^Nothing was changed(?s:.)*index 3.*on.id is 'a'", None),
+        (["--remove", "9"], "^there is no entry '9': the file has 3", None),
+        (["--edit", "nightly", ENTRY], "^there is no schedule 'nightly'", None),
+        (["--remove", "0"], "^Nothing was changed(?s:.)*twice", "twice.json"),
+        (["--dry-run"], "^--dry-run goes with --add, --edit or --remove", None),
+        (["--restore", "a:b"], "^an id of a schedule has letters", None),
+    ],
+)
+def test_what_is_wrong_is_said_and_changes_nothing(person, words, says, file):
+    before = {path: path.read_bytes() for path in person.home.iterdir()}
+    changes = {} if file is None else {"PI_TRIGGERS_FILE": file or None}
+
+    with pytest.raises(ConfigurationError, match=says) as error:
+        person.types(*words, **changes)
+
+    assert error.value.exit_code == 2
+    assert {path: path.read_bytes() for path in person.home.iterdir()} == before
+
+
+@pytest.mark.parametrize("words", [["--add", ENTRY, "--remove", "0"], ["--next", "0"], ["--next", "x"]])
+def test_what_cannot_be_meant_is_refused(person, words):
+    with pytest.raises(CommandError):
+        person.types(*words)
+
+
+def test_what_may_work_later_ends_with_one(person):
+    with lock.held(person.home / "good.json"):
+        _fails(person, "is being rewritten by somebody else", "--add", ENTRY)
+    nowhere = str(person.home / "no" / "t.json")
+    _fails(person, "cannot be written: No such file", "--add", ENTRY, PI_TRIGGERS_FILE=nowhere)
+    _fails(person, "does not answer", "--restore", "a")
+
+
+def _fails(person: Person, says: str, *words: str, **changes: str) -> None:
+    with pytest.raises(OperationalError, match=says):
+        person.types(*words, **changes)
+
+
+def test_a_file_is_made_edited_and_shown_before_and_after(person):
+    path = person.home / "new.json"
+    person.environment["PI_TRIGGERS_FILE"] = str(path)
+    (person.home / "entry.json").write_text(json.dumps(cron("a", "0 4 * * *")))
+
+    dry, _ = person.types("--add", json.dumps(cron("a")), "--dry-run")
+    assert not path.exists()
+    added, _ = person.types("--add", "-", given=json.dumps(cron("a")).encode())
+    changed, _ = person.types("--edit", "a", "@entry.json", PI_WORKER_NAME=None)
+    removed, _ = person.types("--remove", "0", "--json")
+
+    assert "would be added. Nothing was written (--dry-run)." in dry
+    assert '+        "pattern": "0 3 * * *"' in added
+    assert 'Trigger at index 0 (cron trigger "a") was added.' in added
+    assert "give the other hosts of the fleet the same change" in added
+    assert '-        "pattern": "0 3 * * *"\n+        "pattern": "0 4 * * *"' in changed
+    assert "fleet" not in changed
+    assert json.loads(removed) == {
+        "file": str(path),
+        "done": "removed",
+        "written": True,
+        "index": 0,
+        "before": cron("a", "0 4 * * *"),
+        "after": None,
+    }
+    assert entries_of(path) == []
+
+
+def test_what_is_armed_by_the_command_is_armed_for_the_fleet(person, valkey, valkey_url):
+    path = written(person.home / "good.json", entry(disarmed=SPENT_BY))
+    valkey.hset(KEY, "job", "gh-9")
+
+    _, said = person.types("--edit", "0", json.dumps(entry()), VALKEY_URL=valkey_url)
+    assert (valkey.exists(KEY), said) == (0, "")
+
+    written(path, entry(disarmed=SPENT_BY))
+    _, said = person.types("--edit", "0", json.dumps(entry()))
+    assert "may be refused once" in said
+    assert entries_of(path) == [entry()]
+
+
+def test_a_schedule_is_restored_on_every_queue_that_took_it_down(person, valkey, valkey_url):
+    (trigger,) = parse(json.dumps({"triggers": [cron("a")]}).encode(), name="t").entries
+    schedule = of_trigger(trigger, host_zone="UTC")
+    queues = [SHARED_QUEUE, host_queue("alpha")]
+    for queue in queues:
+        table = Table(valkey, queue)
+        table.reconcile([schedule], now=NOON)
+        table.tear_down("a", stalls=3, at_ms=1)
+    valkey.sadd("queues:known", host_queue("beta"))
+    valkey.set(keys.torn(host_queue("beta")), "rubbish")
+
+    out, err = person.types("--restore", "a", VALKEY_URL=valkey_url)
+
+    assert f"starts again at its next instant: {', '.join(queues)}, on" in out
+    assert host_queue("beta") in err
+    assert all(Table(valkey, queue).resident()["a"].torn is None for queue in queues)
+    _fails(person, "was taken down on no queue", "--restore", "a", "--json", VALKEY_URL=valkey_url)
+
+
+def test_a_person_at_a_shell_sees_no_traceback(tmp_path):
+    written(tmp_path / "bad.json", entry(number=0))
+    console = Console(tmp_path, variables={"PI_TRIGGERS_FILE": "bad.json"})
+
+    checked = console.run("triggers", "--check", "bad.json")
+    mended = console.run("triggers", "--edit", "0", "-", given=json.dumps(entry()).encode())
+
+    assert (checked.code, checked.out, checked.is_plain) == (2, "", True)
+    assert "on.number is 0" in checked.err
+    assert (mended.code, mended.is_plain) == (0, True)
+    assert entries_of(tmp_path / "bad.json") == [entry()]
+
+
+# By value
+
+
+@pytest.mark.parametrize(
+    ("asked", "armed"),
+    [
+        (Asked(Kind.ADDED, None, entry()), ONCE),
+        (Asked(Kind.ADDED, None, cron("a")), None),
+        (Asked(Kind.ADDED, None, entry(disarmed=SPENT_BY)), None),
+    ],
+)
+def test_an_added_one_shot_is_armed(asked, armed):
+    asked.change({"triggers": []})
+
+    assert asked.armed == armed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_armed"),
+    [
+        (entry(disarmed=SPENT_BY), entry(), True),
+        (entry(), entry(labels=1), False),
+        (entry(number=8), entry(), True),
+        (entry(), cron("a"), False),
+    ],
+)
+def test_only_what_was_not_armed_is_armed_anew(before, after, is_armed):
+    """An entry that was armed may have a job on its way, whose claim has to stand."""
+    asked = Asked(Kind.CHANGED, "0", after)
+    asked.change({"triggers": [before]})
+
+    assert (asked.armed is not None) is is_armed
+
+
+def test_what_moved_up_is_said():
+    asked = Asked(Kind.REMOVED, "a", None)
+    asked.change({"triggers": [cron("a"), entry()]})
+
+    assert "moved up by one" in asked.said(is_written=True, in_fleet=False)
+
+
+def test_the_difference_is_of_what_the_file_means_and_steers_no_terminal(tmp_path):
+    path: Path = tmp_path / "t.json"
+    path.write_text(json.dumps({"triggers": [{**cron("a"), "note": "\x1b[2J\u202e"}]}))
+    asked = Asked(Kind.ADDED, None, {**cron("b"), "note": "\x9b2J\u202e"})
+
+    found = rewrite(path, asked.change)
+    shown = difference(found.before, found.after, name="t")
+
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert not re.search(r'^[-+].*"a"', shown, re.MULTILINE)
+    assert "\\u202e" in shown
+    assert shown.endswith("indented by two spaces.")
+
+
+def test_keys_that_mean_nothing_are_told():
+    content = json.dumps({"triggers": [{**cron("a"), "comment": 1}]}).encode()
+
+    assert str(check(content, name="t")).splitlines() == [
+        "t: no problems; 1 entry (1 cron).",
+        "triggers[0].comment means nothing: no trigger has such a key.",
+    ]
+    with pytest.raises(OperatorFileError):
+        check(b"{}", name="t")
