@@ -8,17 +8,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from dispatch.ids import occurrence_id
 from dispatch.jobs import local_job
 from dispatch.queue import keys
 from dispatch.queue.owner import Owner
 from dispatch.queue.producer import Producer
 from dispatch.queue.timings import Timings
+from dispatch.schedules import keys as schedule_keys
 from dispatch.worker.build import build
 from dispatch.worker.edges import Edges
 from dispatch.worker.followed import OperatorFiles
@@ -180,6 +183,16 @@ def test_containers_are_reaped_before_the_worker_is_known_and_before_it_takes_ov
         until(lambda: status(valkey, "left-1") == "finished")
 
     assert seen[0] == (None, "started")
+
+
+def test_a_job_of_a_schedule_that_is_lost_with_its_worker_counts_as_a_stall(make, valkey):
+    dead = queuekit.Host(valkey)
+    dead.beats.register()
+    dead.enqueue(occurrence_id("tidy", instant=datetime(2026, 3, 3, tzinfo=UTC)))
+    dead.start()
+
+    with running(make()):
+        until(lambda: valkey.get(schedule_keys.stalls("tidy")) == b"1")
 
 
 def test_a_running_job_is_stopped_recorded_and_not_tried_again(make, valkey, tmp_path):
