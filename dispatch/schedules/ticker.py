@@ -90,7 +90,8 @@ class _Turn:
 class Ticker:
     """The schedules of the queues that a worker drains; for one thread.
 
-    `clock_ms` tells the instant to act by; `may_fire` says of a queue whether its schedules may act now.
+    `clock_ms` tells the instant to act by. `may_fire` says of a queue whether its schedules may act now; it
+    is asked only when one is due.
     """
 
     def __init__(
@@ -116,9 +117,9 @@ class Ticker:
         One round trip when none is due, beside reading the clock. What cannot be read is said once, and keeps
         nothing else from being acted on. Raises VALKEY_FAULTS; what is due by then is so at the next tick.
         """
-        queues: Sequence[str] = [queue for queue in self._tables if self._may_fire(queue)]
+        queues: Sequence[str] = list(self._tables)
         turn = _Turn(self._clock_ms())
-        self._notice_a_step_back(queues, turn)
+        self._notice_a_step_back(turn)
         for _ in range(_PAGES):
             if not queues:
                 break
@@ -126,27 +127,28 @@ class Ticker:
         self._tell(turn.unreadable)
         return tuple(turn.fired)
 
-    def _notice_a_step_back(self, queues: Iterable[str], turn: _Turn) -> None:
+    def _notice_a_step_back(self, turn: _Turn) -> None:
         """Let no schedule stand still until a clock that was ahead is there again."""
         back_ms = self._latest_ms - turn.now_ms
         if back_ms > _STEP_BACK_MS:
             log.event("schedule_clock_back", byMs=back_ms)
-            for queue in queues:
+            for queue, table in self._tables.items():
                 with turn.apart(queue):
-                    self._tables[queue].hasten(now=turn.now)
+                    table.hasten(now=turn.now)
         self._latest_ms = turn.now_ms
 
     def _act_on_some(self, queues: Sequence[str], turn: _Turn) -> list[str]:
-        """Act on the foremost of each queue that are due; answer the queues that had any."""
+        """Act on the foremost of each queue that are due; answer the queues that had any and may."""
         found = []
         for queue, answer in zip(queues, self._read(queues, turn), strict=True):
             with turn.apart(queue):
                 rows = _rows(queue, answer)
+                if not rows or not self._may_fire(queue):
+                    continue
                 for due, note in rows:
                     if not self._act(due, read_acted(note), turn):
                         turn.left[queue] = turn.left.get(queue, 0) + 1
-                if rows:
-                    found.append(queue)
+                found.append(queue)
         return found
 
     def _read(self, queues: Sequence[str], turn: _Turn) -> Sequence[Any]:

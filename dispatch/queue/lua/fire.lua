@@ -14,7 +14,6 @@
 local id, instant = ARGV[1], tonumber(ARGV[7])
 
 -- What has a wrong type fails here, before anything has changed.
-redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[6])
 redis.call('SCARD', KEYS[7])
 redis.call('SCARD', KEYS[8])
@@ -48,7 +47,7 @@ elseif waits() then
   what = 'waiting'
 end
 
--- Writes first what a full server refuses: then nothing has changed.
+-- First what a full server, or a key of another type, refuses: then nothing has changed.
 redis.call('HSET', KEYS[3], id, ARGV[what == 'enqueued' and 12 or what == 'exists' and 13 or 14])
 if what ~= 'waiting' and not is_dealt_with then
   -- A far gap begins a new stretch: a clock that was years ahead for a minute must not have dealt with those years.

@@ -164,7 +164,9 @@ class TestAnOccurrenceThatWaits:
         # And ours waits still.
         assert (ground.tick(QUEUE, by=5 * MINUTE), instants(valkey)) == ([], ["03. 10:05"])
 
-    @pytest.mark.parametrize("note", ["", "[]", '{"instant":1,"at":1,"skipped":1,"job":""}', "[" * 10_000])
+    @pytest.mark.parametrize(
+        "note", ["", "[]", '{"instant":1,"at":1,"skipped":1,"job":"%s"}' % ("x" * 201), "[" * 10_000]
+    )
     def test_a_note_that_says_nothing_hinders_nobody(self, valkey, note):
         ground = Ground(valkey, schedule())
         ground.tick(by=3 * MINUTE)
@@ -251,9 +253,12 @@ def test_a_schedule_that_is_removed_meanwhile_does_not_fire(valkey):
 def test_a_queue_that_may_not_fire_catches_up_when_it_may(valkey):
     ground = Ground(valkey, schedule(), queues=(QUEUE, OTHER))
     allowed = {QUEUE: False, OTHER: True}
-    gated = ground.ticker(QUEUE, OTHER, may_fire=allowed.__getitem__)
+    asked = []
+    gated = ground.ticker(QUEUE, OTHER, may_fire=lambda queue: (asked.append(queue), allowed[queue])[1])
+    assert (gated.tick(), asked) == ((), [])
     ground.clock.go(3 * MINUTE)
     assert [one.queue for one in gated.tick()] == [OTHER]
+    assert asked == [QUEUE, OTHER]
 
     allowed[QUEUE] = True
     ground.clock.go(10 * MINUTE)
