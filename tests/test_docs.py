@@ -12,6 +12,7 @@ import pytest
 
 from dispatch.queue.waiters import WaitReason
 from dispatch.worker.settle import _DEFERRAL_EVENTS, _REFUSAL_EVENTS
+from runs.outbox import ChainReason
 from runs.outcome import Reason
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,11 @@ def derived() -> set[str]:
     }
 
 
+def chained() -> set[str]:
+    """The events of dispatch/chaining.py whose names are why a request was refused."""
+    return {reason.value for reason in ChainReason}
+
+
 @cache
 def documented(heading: str) -> dict[str, str]:
     """The rows of the table below a heading: first cell without its marks, and the second cell."""
@@ -91,7 +97,7 @@ def documented(heading: str) -> dict[str, str]:
     return {name: fields for names, fields in rows for name in re.findall(r"`([^`]+)`", names)}
 
 
-def test_only_the_settlement_logs_events_whose_names_are_made():
+def test_only_settlement_and_chaining_log_events_whose_names_are_made():
     made = {
         path.relative_to(ROOT).as_posix()
         for path in product_modules()
@@ -99,11 +105,11 @@ def test_only_the_settlement_logs_events_whose_names_are_made():
         if not names_of(call.args[0])
     }
 
-    assert made == {"dispatch/worker/settle.py"}
+    assert made == {"dispatch/worker/settle.py", "dispatch/chaining.py"}
 
 
 def test_every_event_is_documented_and_nothing_else():
-    assert set(documented("Log events")) == logged().keys() | derived()
+    assert set(documented("Log events")) == logged().keys() | derived() | chained()
 
 
 @pytest.mark.parametrize("name", sorted(logged()))
