@@ -107,6 +107,10 @@ class Case:
         return last.instant_ms if last else None
 
     def _upcoming(self, now: datetime, count: int) -> tuple[int, ...]:
+        kept = [one.next_ms for one in self.installed if one.torn is None]
+        if count == 1 and kept and kept[0] is not None and kept[0] > epoch_ms(now):
+            # What its table has is what will be.
+            return (kept[0],)
         found: list[int] = []
         instant: datetime | None = now
         while self.recurrence and instant and len(found) < count:
@@ -125,8 +129,7 @@ def cases(file: TriggersFile, tables: Iterable[TableLook]) -> Mapping[str, Case]
     others = sorted(found.keys() - file.schedules.keys())
 
     def rank(one: Installed) -> tuple[bool, bool, bool, str]:
-        has_worker = looks[one.queue].queue.has_worker
-        return (one.torn is not None, not has_worker, one.queue != file.queue, one.queue)
+        return (one.torn is not None, not looks[one.queue].has_worker, one.queue != file.queue, one.queue)
 
     return {one: _case(one, file, sorted(found[one], key=rank)) for one in (*file.schedules, *others)}
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dispatch.console.fleet_facts import FleetFacts
-from dispatch.console.obstacles import QueueFacts
+from dispatch.console.obstacles import Obstacle, QueueFacts, obstacle
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.queue.entries import Entry
 from dispatch.schedules.definition import Schedule
@@ -32,7 +33,8 @@ class Installed:
     torn: Torn | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# No slots: what holds for all its schedules is worked out once.
+@dataclass(frozen=True, kw_only=True)
 class TableLook:
     """What one queue has of schedules, by id; `unreadable` says why there are none, as a token.
 
@@ -43,6 +45,16 @@ class TableLook:
     host: HostRow | None = None
     installed: Mapping[str, Installed] = field(default_factory=dict)
     unreadable: str = ""
+
+    @cached_property
+    def obstacle(self) -> Obstacle | None:
+        """What keeps all jobs of the queue from being taken."""
+        return obstacle(self.queue)
+
+    @cached_property
+    def has_worker(self) -> bool:
+        """Whether a worker that takes from the queue lives."""
+        return self.queue.has_worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

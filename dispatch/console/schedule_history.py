@@ -10,7 +10,7 @@ from dispatch.console.schedule_facts import Installed, JobLook, LastRun
 from dispatch.console.schedule_states import Wait, wait_of
 from dispatch.console.standing import ended_as
 from dispatch.ids import occurrence_id, occurrence_of
-from dispatch.instants import instant_of
+from dispatch.instants import instant_of, instant_or_none
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.schedules.missed import Fate, Occurrence
@@ -37,8 +37,16 @@ def job_id(schedule_id: str, instant_ms: int) -> str:
 
 def noted(schedule_id: str, installed: Iterable[Installed]) -> frozenset[int]:
     """Tell which instants (ms) tables have noted as brought into a queue."""
-    found = (occurrence_of(one.acted.job_id) for one in installed if one.acted)
-    return frozenset(one[1] for one in found if one and one[0] == schedule_id and one[1] is not None)
+    found = (instant_in(one.acted.job_id, schedule_id) for one in installed if one.acted)
+    return frozenset(one for one in found if one is not None)
+
+
+def instant_in(job_id: str, schedule_id: str) -> int | None:
+    """Tell which instant (ms) of the schedule it is the job of; None where no calendar has that."""
+    found = occurrence_of(job_id)
+    if found is None or found[0] != schedule_id or instant_or_none(found[1]) is None:
+        return None
+    return found[1]
 
 
 def history(

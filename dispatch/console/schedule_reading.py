@@ -33,7 +33,7 @@ def tables(
 ) -> tuple[int, tuple[TableLook, ...]]:
     """Read the tables of these queues, and Valkey's time (ms), which comes first.
 
-    `authored` are this host's own schedules by canonical text, `hosts` those of the roster. Raises what
+    `authored` are this host's own schedules by id, `hosts` those of the roster. Raises what
     redis-py raises; what stands in a table raises nothing.
     """
     around = circumstances.read(client, queues)
@@ -73,7 +73,8 @@ class _Readings:
     """Definitions as values, each text read once however many queues have it."""
 
     def __init__(self, authored: Mapping[str, Schedule]) -> None:
-        self._known: dict[str, Schedule | None] = dict(authored)
+        self._authored = authored
+        self._known: dict[str, Schedule | None] = {}
 
     def of(self, queue: str, residents: Mapping[str, Resident]) -> dict[str, Installed]:
         """Read one table; ids that could not be those of a schedule are left out."""
@@ -87,7 +88,8 @@ class _Readings:
         torn = None if resident.definition else resident.torn
         text = torn.definition if torn else resident.definition
         if text not in self._known:
-            self._known[text] = definition.read(text)
+            own = self._authored.get(schedule_id)
+            self._known[text] = own if own and _says(text, own) else definition.read(text)
         schedule = self._known[text]
         return Installed(
             queue=queue,
@@ -97,6 +99,16 @@ class _Readings:
             acted=resident.fired,
             torn=torn,
         )
+
+
+def _says(text: str, schedule: Schedule) -> bool:
+    """Tell whether it is the definition of this schedule, which was judged with the file: that is cheaper."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    same = {"id": schedule.id, "pattern": schedule.pattern, "zone": schedule.zone, "run": schedule.run}
+    return isinstance(found, dict) and {name: found.get(name) for name in same} == same
 
 
 def _beats(client: redis.Redis, queues: Sequence[str]) -> Mapping[str, Mapping[str, int]]:

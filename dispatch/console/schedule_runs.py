@@ -8,7 +8,8 @@ from pathlib import Path
 from django.db import DatabaseError, InterfaceError, connection
 
 from dispatch.console.schedule_facts import LastRun
-from dispatch.ids import OCCURRENCE, occurrence_of
+from dispatch.console.schedule_history import instant_in
+from dispatch.ids import OCCURRENCE
 from dispatch.instants import epoch_ms
 from pidispatch_site.errors import PidispatchError
 from runs import latest
@@ -27,7 +28,7 @@ def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, LastRu
         found = latest.newest(list(prefixes), until_ms=until_ms)
     except (DatabaseError, InterfaceError, PidispatchError):
         return None
-    runs = ((prefixes[prefix], _last_run(run)) for prefix, run in found.items())
+    runs = ((prefixes[prefix], _last_run(prefixes[prefix], run)) for prefix, run in found.items())
     return {schedule_id: run for schedule_id, run in runs if run}
 
 
@@ -38,14 +39,14 @@ def _is_there() -> bool:
     return not is_file or "PROBLEMS" in connection.settings_dict or Path(name).exists()
 
 
-def _last_run(run: Run) -> LastRun | None:
-    found = occurrence_of(run.job_id)
-    if found is None or found[1] is None or not run.final:
+def _last_run(schedule_id: str, run: Run) -> LastRun | None:
+    instant_ms = instant_in(run.job_id, schedule_id)
+    if instant_ms is None or not run.final:
         return None
     ended = run.ended_at or run.started_at
     return LastRun(
         job_id=run.job_id,
-        instant_ms=found[1],
+        instant_ms=instant_ms,
         ended_ms=epoch_ms(ended) if ended else None,
         outcome=run.outcome,
         reason=run.reason or "",

@@ -98,8 +98,9 @@ def told(verdict: Verdict, hindered: Hindrance | None, waits: Wait | None) -> tu
             return Standing.WAITING.value, f"waiting: {waits.brief}", ""
         case _:
             pass
-    if hindered is None:
-        return OK, "ok" if verdict.standing is Standing.DONE else "ok, nothing was due yet", ""
+    is_done = verdict.standing is Standing.DONE
+    if hindered is None or (is_done and hindered.reason is MissedReason.UNKNOWN):
+        return OK, "ok" if is_done else "ok, nothing was due yet", ""
     if hindered.reason in _PASSING:
         return OK, f"ok so far, but {hindered.brief}", ""
     return hindered.reason.value, hindered.brief, hindered.remedy
@@ -125,7 +126,7 @@ def _of_table(one: Installed, look: TableLook) -> Hindrance | None:
             brief=f"torn down on {one.queue}: its jobs lost their workers {one.torn.stalls} times a day",
             remedy=f"Find out why, then `manage.py triggers --restore {_shown_id(one)}`; or change it.",
         )
-    blocked = obstacle(look.queue)
+    blocked = look.obstacle
     if blocked:
         return Hindrance(reason=_HELD[blocked.reason], brief=blocked.brief, remedy=sentence(blocked.remedy))
     if look.host and not look.host.fp_triggers:

@@ -37,9 +37,8 @@ def read(
     Three round trips beside those of `circumstances.read`; raises what redis-py raises. `fleet` was read
     before, `runs` finds last runs.
     """
-    own = {one.text(): one for one in file.schedules.values()}
     queues = names.union(fleet.queues, [file.queue])
-    now_ms, tables = schedule_reading.tables(client, queues, fleet.rows, own)
+    now_ms, tables = schedule_reading.tables(client, queues, fleet.rows, file.schedules)
     found = cases(file, tables)
     last = runs(found, now_ms + _AHEAD_MS)
     now = instant_of(now_ms)
@@ -54,7 +53,8 @@ def read(
     for (one, instant), name in ids.items():
         if name in jobs:
             jobs_of[one][instant] = jobs[name]
-    judge = _Judge(tables, absence(fleet.rows, _unserved(file)), now)
+    is_kept = all(case.installed for case in found.values())
+    judge = _Judge(tables, absence(fleet.rows, {} if is_kept else _unserved(file)), now)
     lines = tuple(
         judge.line(case, dues[one], jobs_of[one], (last or {}).get(one), upcoming)
         for one, case in found.items()

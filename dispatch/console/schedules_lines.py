@@ -37,7 +37,7 @@ def notes(overview: Overview) -> Iterator[str]:
     """Say what of it could not be read, and where file and workers differ."""
     if overview.differs_on:
         yield (
-            f"The triggers file that is loaded on {named(overview.differs_on)} is not the one that stands here:"
+            f"Another triggers file than stands here is loaded on {named(overview.differs_on)}:"
             " on this host wait a moment, on others bring it to the same state."
         )
     if overview.file.path is None and overview.lines:

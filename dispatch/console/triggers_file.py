@@ -15,6 +15,7 @@ from dispatch.triggers.entries import CronOn, Trigger, Triggers
 from hosts import names
 from hosts.zone import zone_name
 from pidispatch_site import conf
+from pidispatch_site.errors import ConfigurationError
 
 VARIABLE = "PI_TRIGGERS_FILE"
 
@@ -54,6 +55,11 @@ class TriggersFile:
 
 def read(environment: Mapping[str, str]) -> TriggersFile:
     """Read the file that the environment names; ConfigurationError for a variable that cannot be used."""
+    if environment.get(VARIABLE) == "":
+        # It could mean no file or a forgotten one; no worker starts with it either.
+        raise ConfigurationError(
+            f"{VARIABLE} is set to an empty value; expected a path, or the line taken out"
+        )
     name: str | None = conf.one("PI_WORKER_NAME", environment)
     return of(conf.one(VARIABLE, environment), environment, name=name if names.in_alphabet(name) else None)
 

@@ -16,7 +16,7 @@ GRACE = timedelta(minutes=5)
 _GRACE_MS = GRACE // timedelta(milliseconds=1)
 # Further and further back, so that a pattern of each second is not walked through for years. There can be
 # eight between two 29ths of February.
-_LOOKS = tuple(timedelta(hours=hours) for hours in (1, 24, 24 * 32, 24 * 370, 24 * 366 * 9))
+_LOOKS = tuple(timedelta(hours=hours) for hours in (24, 24 * 32, 24 * 370, 24 * 366 * 9))
 
 
 class MissedReason(StrEnum):
