@@ -128,7 +128,7 @@ class Keeper:
         return placed
 
     def _asked(self) -> tuple[tuple[HostRow, ...], Proceed | Refused]:
-        """Tell the fleet what we have, then ask it: of two hosts that change at once one sees both."""
+        """Tell the fleet what we have, then ask it: of two that change at once one sees both."""
         self.registry.publish()
         rows = self._rows()
         mine, count = self.opinion.fingerprint(), self.opinion.count()
@@ -150,7 +150,7 @@ class Keeper:
         return place(self.file.current, fleet_mode=self.fleet_mode, host_zone=self.zone, name="")
 
     def _has_drifted(self, kept: Placed) -> bool:
-        """Whether folders came or went, as two looks in a row found it, or the table is not as it was left."""
+        """Whether folders came or went, by two looks in a row, or the table is not as it was left."""
         self._due = self.clock() + self.review
         try:
             placed, resident = self._placed(), self._table.resident()

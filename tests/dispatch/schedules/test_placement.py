@@ -58,8 +58,9 @@ def test_in_a_fleet_it_is_left_to_others_and_on_a_single_host_it_is_a_problem(gr
     with pytest.raises(OperatorFileError) as raised:
         placed(good, bad, fleet_mode=False)
     (problem,) = raised.value.problems
-    assert problem.startswith(f'f: trigger at index 1 (cron trigger "bad"): {words.replace("G", str(ground))}')
-    assert raised.value.places == (f'trigger at index 1 (cron trigger "bad"): {words.partition(" ")[0]}',)
+    place = 'trigger at index 1 (cron trigger "bad"): '
+    assert problem.startswith(f"f: {place}{words.replace('G', str(ground))}")
+    assert raised.value.places == (place + words.partition(" ")[0],)
 
 
 def test_every_problem_is_told_at_once(ground):
