@@ -15,9 +15,11 @@ from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Claimed
 from dispatch.queue.timings import Timings
 from dispatch.queue.transitions import Step
+from dispatch.schedules import keys as schedule_keys
+from dispatch.schedules.other_tables import OWNERS
 from dispatch.worker.build import build
 from dispatch.worker.edges import Edges
-from dispatch.worker.followed import OperatorFiles
+from dispatch.worker.followed import load_operator_files
 from dispatch.worker.timings import WorkerTimings
 from hosts import keys as hosts_keys
 from pidispatch_site import clients, conf
@@ -46,7 +48,7 @@ ALL = {
 class Ground:
     """Our worker, without its threads, and one that died with something of every kind on every queue."""
 
-    def __init__(self, client, url, state_dir):
+    def __init__(self, client, url, state_dir, **more):
         config = conf.load(
             Environment(
                 {
@@ -54,6 +56,7 @@ class Ground:
                     "PI_EGRESS": "0",
                     "PI_WORKER_NAME": "alpha",
                     "PI_AUTH_FROM_PI": "0",
+                    **more,
                 }
             )
         )
@@ -65,7 +68,7 @@ class Ground:
             timings=TIMINGS,
         )
         owner = Owner(boot=BOOT, host_id="aaaa", host="alpha")
-        self.client, self.worker = client, build(config, owner, url, edges, OperatorFiles())
+        self.client, self.worker = client, build(config, owner, url, edges, load_operator_files(config))
         self.parts = self.worker._parts
         self.popped = set()
         client.sadd(hosts_keys.QUEUES_KNOWN, *ALL)
@@ -195,6 +198,38 @@ def test_such_a_key_keeps_no_worker_from_its_boot(valkey, ground, key, queue, wi
     ground.go_on()
 
     assert ground.done() == {**ALL, **({queue: ALL[queue] - without} if queue else {})}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            name(OWN)
+            for name in (
+                schedule_keys.definitions,
+                schedule_keys.upcoming,
+                schedule_keys.since,
+                schedule_keys.fired,
+                schedule_keys.torn,
+            )
+        ),
+        *(schedule_keys.occurred("tidy"), schedule_keys.stalls("tidy"), OWNERS),
+    ],
+)
+def test_such_a_key_of_schedules_keeps_nothing_else_from_being_done(valkey, valkey_url, state_dir, key):
+    run = {"kind": "local", "folder": str(state_dir), "flow": "nightly", "task": "tidy up"}
+    entry = {"on": {"type": "cron", "id": "tidy", "pattern": "* * * * *"}, "run": run}
+    (state_dir / "triggers.json").write_text(json.dumps({"triggers": [entry]}))
+    ground = Ground(valkey, valkey_url, state_dir, PI_TRIGGERS_FILE=str(state_dir / "triggers.json"))
+    valkey.set(key, "x")
+
+    ground.worker._enter_the_queue(Reaped(enumerated=True))
+    ground.parts.schedules.tick()
+    ground.parts.schedules.keeper.look()
+    ground.parts.stall_guard.stalled("repeat:tidy:1", OWN)
+    ground.go_on()
+
+    assert ground.done() == ALL
 
 
 def test_queues_that_nobody_can_list_are_not_swept_and_ours_are(valkey, ground, events):
