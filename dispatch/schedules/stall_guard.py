@@ -22,9 +22,6 @@ from pidispatch_site.errors import OperationalError
 if TYPE_CHECKING:
     import redis
 
-_STALLS_SECONDS = round(keys.STALLS_TTL.total_seconds())
-_NOT_INSTALLED = "not-installed"
-
 
 class StallGuard:
     """Counts the stalls of each schedule in the fleet, and takes out what has more than `most` within a day.
@@ -53,12 +50,12 @@ class StallGuard:
 
     def _judge(self, schedule_id: str, job_id: str, queue: str) -> None:
         counter = keys.stalls(schedule_id)
-        stalls = cast("int", self._count(keys=[counter], args=[_STALLS_SECONDS]))
+        stalls = cast("int", self._count(keys=[counter], args=[round(keys.STALLS_TTL.total_seconds())]))
         if stalls <= self._most:
             return
         try:
             is_out = self._tear_down(schedule_id, job_id, queue, stalls)
-            error = None if is_out else _NOT_INSTALLED
+            error = None if is_out else "not-installed"
         except (RedisError, OperationalError) as fault:
             error = _token(fault)
         if error:
