@@ -55,14 +55,14 @@ def where(line: Line) -> str:
 
 
 def last(run: LastRun | None, now_ms: int) -> str:
-    """Say how it ended last, and when."""
+    """Say how and when it ended last, after "last run"."""
     if run is None:
-        return "never ran, as far as this host knows"
+        return "never, as far as this host knows"
     if not run.outcome:
-        return f"ran for {stamp(run.instant_ms)}; its record is on another host"
+        return f"for {stamp(run.instant_ms)}, its record is not here"
     how = f"{wording.outcome_name(run.outcome).lower()}{f' ({short(run.reason)})' if run.reason else ''}"
     ago = f" {span(now_ms - run.ended_ms)} ago" if run.ended_ms is not None else ""
-    return f"last run {how}{ago}{f' on {short(run.host)}' if run.host else ''}"
+    return f"{how}{ago}{f' on {short(run.host)}' if run.host else ''}"
 
 
 def _head(overview: Overview) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _schedule(line: Line, overview: Overview, marks: Marks, columns: int) -> Ite
     mark = "-" if line.state == NOT_ASKED else marks[Mark.WARNING if line.is_alarm else Mark.OK]
     what = _what(line)
     yield f"{mark} {line.id}: {line.pattern or 'unreadable'}{f' ({line.zone})' if line.zone else ''}{what}"
-    details = [_next(line, overview), f"{line.words}; {last(line.last, overview.now_ms)}"]
+    details = [_next(line, overview), f"{line.words}; last run: {last(line.last, overview.now_ms)}"]
     if line.differs:
         details.append("the file of this host has it otherwise, and its worker has not taken that over")
     if line.authored is None and overview.file.triggers is not None:

@@ -73,7 +73,7 @@ def test_a_schedule_is_told_with_its_next_starts_its_place_its_last_run_and_its_
         r"As of .* UTC: 1 schedule, none to look after; 5 rules for forges\.",
         r"nightly: \d+ \* \* \* \* \(UTC\), flow audit in /",
         r"next \S+ \S+ UTC \(in .*\), \S+ \S+ UTC; on alpha",
-        r"ok; last run failed \(stalled\) .* ago on bravo",
+        r"ok; last run: failed \(stalled\) .* ago on bravo",
         r"1: github label any of bug, evil; none of wontfix, flow fix",
         r"2: gitlab comment with /do it, command sync --all",
         r"3: github pull request labeled, label all of go, flow fix",
