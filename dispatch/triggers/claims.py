@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _LUA = Path(__file__).with_name("lua")
 # As long as a forge's job is known in the queue (Q 2.4).
 LIFETIME_MS = timedelta(days=31) // timedelta(milliseconds=1)
+_RECORDED = "recorded"
 
 
 class Claims:
@@ -53,18 +54,22 @@ class Claims:
         return _text(holder)
 
     def spender(self, once: OneShot, job_id: str) -> str | None:
-        """Name the job that has spent it, now that a record of `job_id` is written; None: it is under way.
+        """Name the job that has spent it, now that a record of `job_id` is written; None: it has none itself.
 
-        That is who has the claim, else `job_id` itself. Of one that vanished nobody knows whether it ran.
+        That is who has the claim, else `job_id`. Only `record` tells whether there is one: a job that has
+        ended may still wait for it, and of one that vanished nobody knows whether it ran.
         """
         try:
-            holder = cast("bytes | None", self._client.hget(_key(once), "job"))
+            holder, recorded = cast("list[bytes | None]", self._client.hmget(_key(once), ["job", _RECORDED]))
         except ResponseError:
-            holder = None
+            return job_id
         if not holder or len(holder) > MAX_ID_BYTES or holder == job_id.encode():
             return job_id
-        standing = self._standing(holder)
-        return _text(holder) if standing is not None and standing.state.is_over else None
+        return _text(holder) if recorded == holder else None
+
+    def record(self, once: OneShot, job_id: str) -> None:
+        """Note that a record of the job is written, if it has the claim: others may say that it spent it."""
+        self._note(keys=[_key(once)], args=[job_id, _RECORDED, LIFETIME_MS])
 
     def note(self, once: OneShot, job_id: str) -> None:
         """Note that this host's file says that the job has spent it."""

@@ -63,9 +63,10 @@ class Disarmer:
             _failed(record.job_id, record.once, type(error).__name__)
 
     def _spend(self, once: OneShot, job_id: str, *, at: datetime) -> None:
+        self._claims.record(once, job_id)
         spender = self._claims.spender(once, job_id)
         if spender is None:
-            # Refused because another job is about to spend it: the record of that one disarms it.
+            # Refused because of a job without a record: it may never run, and its record would disarm it.
             return
         if self.spent(once, job_id=spender, at=at):
             self._claims.note(once, spender)

@@ -1,7 +1,7 @@
--- Note that a host's file says which job has spent a one-shot.
+-- Note that a record of the job that has spent a one-shot is written, or that a host's file says so.
 --
 -- KEYS  1 claim (see claim.lua)
--- ARGV  1 id of the job  2 field of the host  3 lifetime (ms)
+-- ARGV  1 id of the job  2 `recorded`, or the field of the host  3 lifetime (ms)
 -- Answers 1, or 0: the claim is another job's, or there is none
 --
 -- May be repeated.

@@ -78,19 +78,21 @@ def test_a_second_record_finds_it_done(path, valkey, events):
     assert [said["event"] for said in events()] == ["trigger_disarmed", "trigger_already_disarmed"]
 
 
-@pytest.mark.parametrize(
-    ("status", "spent_by"), [("finished", "gh-1"), ("scheduled", None), ("started", None), (None, None)]
-)
-def test_a_refused_rival_disarms_in_the_name_of_who_spent_it_and_only_then(path, valkey, status, spent_by):
-    """Else the job that has it would find itself spent by another, and nothing would ever run."""
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_refused_rival_disarms_in_the_name_of_who_spent_it_once_that_one_has_a_record(
+    path, valkey, tmp_path, is_recorded
+):
+    """That it has ended is not enough: its host may have been killed before it wrote one."""
     claimed(Claims(valkey, "bbbb"), "gh-1")
-    if status:
-        standing(valkey, "gh-1", status)
+    standing(valkey, "gh-1", "finished")
+    if is_recorded:
+        elsewhere = written(tmp_path / "elsewhere.json", entry())
+        Disarmer(elsewhere, Claims(valkey, "bbbb")).of_record(replace(RECORD, job_id="gh-1"))
     refused = replace(RECORD, outcome=Outcome.POLICY, reason=Reason.ONCE_ALREADY_SPENT.value)
 
     disarmer(path, valkey).of_record(refused)
 
-    assert look(path, ONCE) == (Spent(spent_by) if spent_by else Armed())
+    assert look(path, ONCE) == (Spent("gh-1") if is_recorded else Armed())
 
 
 @pytest.mark.parametrize(
