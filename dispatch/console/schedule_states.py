@@ -36,18 +36,20 @@ _HELD: Mapping[str, MissedReason] = {
     DRAINED: MissedReason.DRAINING,
     ENGINE_SILENT: MissedReason.ENGINE_SILENT,
 }
-# These end by themselves or are somebody's wish: no alarm as long as nothing is missed.
-_PASSING = frozenset(_HELD.values())
 _LATE_MS = GRACE // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hindrance:
-    """What keeps a schedule from being acted on: its token, half a sentence, and what ends it."""
+    """What keeps a schedule from being acted on: its token, half a sentence, and what ends it.
+
+    `passes`: it ends by itself or is somebody's wish, and is no alarm as long as nothing is missed.
+    """
 
     reason: MissedReason
     brief: str
     remedy: str
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,7 @@ def told(verdict: Verdict, hindered: Hindrance | None, waits: Wait | None) -> tu
     is_done = verdict.standing is Standing.DONE
     if hindered is None or (is_done and hindered.reason is MissedReason.UNKNOWN):
         return OK, "ok" if is_done else "ok, nothing was due yet", ""
-    if hindered.reason in _PASSING:
+    if hindered.passes:
         return OK, f"ok so far, but {hindered.brief}", ""
     return hindered.reason.value, hindered.brief, hindered.remedy
 
@@ -128,7 +130,12 @@ def _of_table(one: Installed, look: TableLook) -> Hindrance | None:
         )
     blocked = look.obstacle
     if blocked:
-        return Hindrance(reason=_HELD[blocked.reason], brief=blocked.brief, remedy=sentence(blocked.remedy))
+        return Hindrance(
+            reason=_HELD[blocked.reason],
+            brief=blocked.brief,
+            remedy=sentence(blocked.remedy),
+            passes=True,
+        )
     if look.host and not look.host.fp_triggers:
         return Hindrance(
             reason=MissedReason.NO_FILE,

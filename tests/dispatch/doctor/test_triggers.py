@@ -201,6 +201,7 @@ def test_what_schedules_ask_for_and_is_not_there_is_told(bench):
     assert sum(check == "flow" for check, _, _ in found) == 2
 
 
+@pytest.mark.django_db(transaction=True)
 def test_doctor_looks_at_triggers_and_goes_on_without_valkey(bench, valkey_url):
     hourly(bench)
     variables = {
