@@ -23,7 +23,7 @@ KNOBS = Knobs(without_containers=True)
 @pytest.mark.parametrize("are_named", [pytest.param(False, id="one queue"), pytest.param(True, id="named")])
 def test_each_instant_becomes_one_job_whichever_host_freezes_or_is_killed(fleet, are_named):
     day = Day(
-        fleet=fleet, knobs=KNOBS, hours=1, frozen_in=(0,), pause=0.05, freeze_seconds=1, are_named=are_named
+        fleet=fleet, knobs=KNOBS, hours=1, frozen_in=(0,), pause=0.02, freeze_seconds=0.8, are_named=are_named
     )
 
     assert day.play()["occurrences"] == 12
@@ -47,11 +47,9 @@ class Standing:
         return sorted(known_occurrences(self.fleet, schedule_id))
 
     def until_fired(self, schedule_id, *instants):
-        until(
-            lambda: self.instants(schedule_id) == list(instants),
-            seconds=10,
-            what=f"{schedule_id} has fired at {instants}, it has at {self.instants(schedule_id)}",
-        )
+        wanted = list(instants)
+        what = f"{schedule_id} has fired at {wanted}"
+        until(lambda: self.instants(schedule_id) == wanted, seconds=10, what=what)
 
     def skipped(self, schedule_id):
         """How many instants the log says that were left out."""

@@ -36,7 +36,15 @@ DELETABLE = ("host:*", "runs:*", "slot:*", "wait:check:*")
 # Keys that may stay when no job is in the queue, with or without an end of their own.
 _STANDING = (
     *("queues:known", "rq:queues", "rq:workers", "rq:workers:*", "known:hosts"),
-    *("rq:job:*", "rq:results:*", "rq:worker:*", "budget:*", "sched:*", "once:*"),
+    *(
+        "rq:job:*",
+        "rq:results:*",
+        "rq:worker:*",
+        "budget:*",
+        "sched:*",
+        "pi-dispatch:sched-stalls:*",
+        "once:*",
+    ),
     *(
         f"{place}{QUEUE}{whose}"
         for place in ("takers:", "rq:finished:", "rq:failed:")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import signal
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 
 from tests.harness.fleet import Fleet
 from tests.harness.judge import outcomes
@@ -33,9 +35,9 @@ SOON = 30.0
 class Day:
     """So many hours of it, a step of which takes `pause` real seconds.
 
-    In the middle of each hour one host is restarted, by turns killed and asked. In the hours of `frozen_in`
-    it then stops as it ticks, for `freeze_seconds` of real time. Without names all work on the shared queue
-    alone.
+    Once an hour, about an instant, one host is restarted, by turns killed and asked. In the hours of
+    `frozen_in` it then stops as it ticks, for `freeze_seconds` of real time. Without names all work on the
+    shared queue alone.
     """
 
     fleet: Fleet
@@ -45,6 +47,7 @@ class Day:
     pause: float
     freeze_seconds: float
     are_named: bool
+    chance: random.Random = field(default_factory=lambda: random.Random(3))
     restarts: int = 0
     freezes: int = 0
     _frozen: list[WorkerProcess] = field(default_factory=list)
@@ -62,10 +65,11 @@ class Day:
             worker.until_said("worker_started")
         for number, instant in enumerate(self._instants()):
             hour, of_hour = divmod(number, AN_HOUR)
-            time.run(instant - STEP, step=STEP, pause=self.pause)
-            if of_hour == AN_HOUR // 2:
-                self._restart(workers[hour % len(workers)], hour)
             time.run(instant, step=STEP, pause=self.pause)
+            if of_hour == AN_HOUR // 2:
+                # While it is looked at, enqueued, run or recorded.
+                sleep(self.chance.uniform(0, 0.6))
+                self._restart(workers[hour % len(workers)], hour)
             self._until_over(instant)
             if self._has_frozen(workers):
                 slowly = self.freeze_seconds / (FROZEN_FOR / STEP)

@@ -84,7 +84,7 @@ class Round:
             told = {"PI_TRIGGERS_FILE": str(self.files[name])}
             self._workers.append(self.fleet.worker(name, environment=told))
         self._start(points)
-        for worker in self._workers:
+        for worker in self._workers[:: -1 if self.number % 2 else 1]:
             self._close(folder, worker)
         self._until_over()
         # What a killed writer left is old by now for whoever comes next.

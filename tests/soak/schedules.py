@@ -11,8 +11,8 @@ FORMS = {"shared": False, "named": True}
 
 
 def run(*, short: bool) -> dict[str, object]:
-    """24 simulated hours in each form; short: three. Hosts freeze for longer than one is waited for."""
-    hours, frozen_in = (3, (0, 1)) if short else (24, (3, 15))
+    """24 simulated hours in each form; short: two. Hosts freeze for longer than one is waited for."""
+    hours, frozen_in = (2, (0, 1)) if short else (24, (3, 15))
     return {form: _play(hours, frozen_in, are_named=are_named) for form, are_named in FORMS.items()}
 
 
