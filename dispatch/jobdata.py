@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dispatch.ids import Kind, TargetType
+from runs.workspace.scope import canonical_scope, hash16
 
 # A condition of `waitFor` as it arrived: one that this worker cannot read is a refusal of its own (Q 9.2), so
 # it has to survive the reading of the job.
@@ -138,3 +139,13 @@ class JobData:
     def pause_scope(self) -> str | None:
         """What pause windows name it by, letter by letter: the folder or the repository as the job has it."""
         return self.repo if self.kind.is_forge else self.folder
+
+    @property
+    def scope(self) -> str | None:
+        """What it is counted and locked by: its canonical folder or repository (Q 5.3)."""
+        return canonical_scope(kind=self.kind.value, folder=self.folder, repository=self.repo)
+
+    @property
+    def scope_hash(self) -> str | None:
+        """The same, as it stands in keys, labels and records."""
+        return hash16(self.scope) if self.scope else None

@@ -23,5 +23,4 @@ class Asked:
     job: JobData
     job_id: str
     destination: Callable[[redis.Redis], Destination]
-    scope_hash: str | None
     notes: tuple[str, ...] = ()

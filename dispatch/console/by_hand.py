@@ -23,7 +23,6 @@ from hosts.names import host_queue, in_alphabet
 from hosts.rows import HostRow, Roster
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError, OperationalError
-from runs.workspace.scope import canonical_scope, hash16
 
 if TYPE_CHECKING:
     import redis
@@ -56,15 +55,11 @@ def asked(config: Config, options: Mapping[str, Any], *, now: datetime) -> Asked
     _require_alone(options)
     file, this = triggers_file.read(config.environment), here(config)
     entry = _chosen(file, options["trigger"])
-    schedule = of_trigger(entry, host_zone=file.zone)
-    job = _job_of(file, schedule)
-    absent = _absent_here(file, entry, this)
-    scope = canonical_scope(kind=job.kind.value, folder=job.folder, repository=None)
+    schedule, absent = _placed(file, entry, this)
     return Asked(
-        job=job,
+        job=_job_of(file, schedule),
         job_id=manual_id(schedule.id, instant=now),
         destination=lambda client: _destination(client, this, schedule, absent),
-        scope_hash=hash16(scope) if scope else None,
     )
 
 
@@ -118,13 +113,15 @@ def _not_found(file: TriggersFile, given: str) -> str:
     return f"--trigger {given} is the place of an entry of type {kind}, and only a schedule starts by hand"
 
 
-def _absent_here(file: TriggersFile, entry: Trigger, this: Here) -> UnservedReason | None:
-    """Tell why this host does not serve the schedule; None when it does. Of a single host it is an error."""
+def _placed(file: TriggersFile, entry: Trigger, this: Here) -> tuple[Schedule, UnservedReason | None]:
+    """Make the schedule, and tell why this host does not serve it: of a single host that is an error."""
     # Started by hand, it needs no zone to go by.
     placed = place(
         Triggers((entry,)), fleet_mode=this.has_own_queue, host_zone=file.zone or "UTC", name=str(file.path)
     )
-    return placed.unserved[0].reason if placed.unserved else None
+    if placed.unserved:
+        return of_trigger(entry, host_zone=file.zone), placed.unserved[0].reason
+    return placed.served[0], None
 
 
 def _destination(
@@ -144,7 +141,7 @@ def _destination(
 def _elsewhere(client: redis.Redis, live: Sequence[HostRow], schedule: Schedule, absent: str) -> Destination:
     rows = {host_queue(row.name): row for row in live if row.routes and in_alphabet(row.name)}
     keep = list(_keeping(client, list(rows), schedule.id))
-    same = [queue for queue, kept in keep if kept and canonical(kept.run) == canonical(schedule.run)]
+    same = {queue: kept for queue, kept in keep if kept and _work_of(kept) == _work_of(schedule)}
     if not same:
         differ = ", ".join(sorted(rows[queue].name for queue, _ in keep)[:_MOST_TOLD])
         told = f"; {differ} keeps a schedule of that id that says something else" if keep else ""
@@ -157,7 +154,12 @@ def _elsewhere(client: redis.Redis, live: Sequence[HostRow], schedule: Schedule,
     row = rows[queue]
     note = f"The job goes to {queue}: host {row.name} serves the schedule, this host does not ({absent})"
     drained = f"; it takes nothing until `manage.py undrain {row.name}`" if row.draining else ""
-    return Destination(queue=queue, note=f"{note}{drained}.")
+    return Destination(queue=queue, note=f"{note}{drained}.", job=same[queue].job())
+
+
+def _work_of(schedule: Schedule) -> str:
+    """Write what it starts; without the folder, of which each host keeps its own real path."""
+    return canonical({**schedule.run, "folder": None})
 
 
 def _keeping(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dispatch.console.instants import span
+from dispatch.jobs import JobData
 from dispatch.operator_files.problems import shown
 from hosts import capabilities
 from hosts.names import SHARED_QUEUE, host_queue
@@ -37,12 +38,14 @@ class Here:
 class Destination:
     """The queue that a job goes to, and why, in a sentence for a person (None: there was no choice).
 
-    `needs` are the capabilities that were asked for by name: a later move has to heed them too.
+    `needs` are the capabilities that were asked for by name: a later move has to heed them too. `job` is the
+    job as that host has it, where it is not what was asked for letter by letter.
     """
 
     queue: str
     note: str | None = None
     needs: frozenset[str] = frozenset()
+    job: JobData | None = None
 
 
 def here(config: Config) -> Here:

@@ -123,7 +123,7 @@ class Firing:
 
     def _fields(self, queue: str, occurrence: Occurrence, now_ms: int) -> tuple[Value, ...]:
         """Write the hash that RQ's enqueue would write."""
-        ours = our_fields(CRON, None, (), now_ms)
+        ours = our_fields(CRON, occurrence.job.scope_hash, (), now_ms)
         made = new_job(queues.rq_queue(self._client, queue), occurrence.job_id, occurrence.job, CRON, ours)
         made.enqueued_at = datetime.now(UTC)
         hash_fields = {**made.to_dict(), "status": JobStatus.QUEUED.value}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
-from dispatch.schedules.definition import Schedule, of_trigger
-from dispatch.triggers.entries import CronOn, Run, Trigger, Triggers, wire
+from dispatch.schedules.definition import MAX_ID_CHARACTERS, Schedule, of_trigger
+from dispatch.triggers.entries import CronOn, Trigger, Triggers, wire
 from dispatch.triggers.parse import place_of
 
 
@@ -21,22 +22,29 @@ class UnservedReason(StrEnum):
     SKILLS_DIR_RELATIVE = "skills-dir-relative"
     SKILLS_DIR_ABSENT = "skills-dir-absent"
     ZONE_UNKNOWN = "zone-unknown"
+    ID_TOO_LONG = "id-too-long"
 
 
 _OF_FOLDER = UnservedReason.FOLDER_RELATIVE, UnservedReason.FOLDER_ABSENT
 _OF_SKILLS_DIR = UnservedReason.SKILLS_DIR_RELATIVE, UnservedReason.SKILLS_DIR_ABSENT
 _RELATIVE = "which is no absolute path; write it from the root of the file system"
 _ABSENT = "which is no folder of this host; make it, or correct the path"
+_TOO_LONG = f"which no job's id can hold; allowed are {MAX_ID_CHARACTERS} characters"
 # The field that is wrong, what stands there, and the words for the person.
-_WORDS: Mapping[UnservedReason, tuple[str, Callable[[Run], str | None], str]] = {
-    UnservedReason.FOLDER_RELATIVE: ("run.folder", lambda run: run.folder, _RELATIVE),
-    UnservedReason.FOLDER_ABSENT: ("run.folder", lambda run: run.folder, _ABSENT),
-    UnservedReason.SKILLS_DIR_RELATIVE: ("run.skillsDir", lambda run: run.skills_dir, _RELATIVE),
-    UnservedReason.SKILLS_DIR_ABSENT: ("run.skillsDir", lambda run: run.skills_dir, _ABSENT),
+_WORDS: Mapping[UnservedReason, tuple[str, Callable[[Trigger], str | None], str]] = {
+    UnservedReason.FOLDER_RELATIVE: ("run.folder", lambda one: one.run.folder, _RELATIVE),
+    UnservedReason.FOLDER_ABSENT: ("run.folder", lambda one: one.run.folder, _ABSENT),
+    UnservedReason.SKILLS_DIR_RELATIVE: ("run.skillsDir", lambda one: one.run.skills_dir, _RELATIVE),
+    UnservedReason.SKILLS_DIR_ABSENT: ("run.skillsDir", lambda one: one.run.skills_dir, _ABSENT),
     UnservedReason.ZONE_UNKNOWN: (
         "on.tz",
-        lambda run: None,
+        lambda _: None,
         "and this host's own time zone has no name; write a tz, or set TZ for the worker",
+    ),
+    UnservedReason.ID_TOO_LONG: (
+        "on.id",
+        lambda one: one.on.id if isinstance(one.on, CronOn) else None,
+        _TOO_LONG,
     ),
 }
 
@@ -61,7 +69,8 @@ def place(triggers: Triggers, *, fleet_mode: bool, host_zone: str, name: str) ->
     """Look at the folders of the schedules in the file of this name, as they are now.
 
     In a fleet another host may have what is absent here. A single host has to serve all: OperatorFileError,
-    with every problem.
+    with every problem. What is served names its folder by the real path, as a job by hand does: that is what
+    scopes and pause windows are compared with, and one folder of two names would be two.
     """
     found = [(one, _reason(one, host_zone)) for one in triggers.cron]
     problems = list(_problems(found))
@@ -69,9 +78,14 @@ def place(triggers: Triggers, *, fleet_mode: bool, host_zone: str, name: str) ->
         raise OperatorFileError(name, problems)
     schedules = [(of_trigger(one, host_zone=host_zone), reason) for one, reason in found]
     return Placed(
-        served=tuple(schedule for schedule, reason in schedules if reason is None),
+        served=tuple(_at_its_place(schedule) for schedule, reason in schedules if reason is None),
         unserved=tuple(Unserved(schedule.id, reason) for schedule, reason in schedules if reason),
     )
+
+
+def _at_its_place(schedule: Schedule) -> Schedule:
+    folder = os.path.realpath(str(schedule.run["folder"]))
+    return replace(schedule, run={**schedule.run, "folder": folder})
 
 
 def _reason(trigger: Trigger, host_zone: str) -> UnservedReason | None:
@@ -80,8 +94,11 @@ def _reason(trigger: Trigger, host_zone: str) -> UnservedReason | None:
     missing = _missing(run.folder or "", *_OF_FOLDER)
     if missing is None and run.skills_dir is not None:
         missing = _missing(run.skills_dir, *_OF_SKILLS_DIR)
-    is_told_when = bool(host_zone or (isinstance(on, CronOn) and on.tz))
-    return missing if missing or is_told_when else UnservedReason.ZONE_UNKNOWN
+    if missing is not None or not isinstance(on, CronOn):
+        return missing
+    if len(on.id) > MAX_ID_CHARACTERS:
+        return UnservedReason.ID_TOO_LONG
+    return None if host_zone or on.tz else UnservedReason.ZONE_UNKNOWN
 
 
 def _missing(path: str, relative: UnservedReason, absent: UnservedReason) -> UnservedReason | None:
@@ -99,7 +116,7 @@ def _problems(found: Iterable[tuple[Trigger, UnservedReason | None]]) -> Iterato
         if reason is not None:
             field, what, words = _WORDS[reason]
             place = f"{place_of(trigger.index, wire(trigger))}: {field}"
-            yield Problem(place, _told(what(trigger.run), words))
+            yield Problem(place, _told(what(trigger), words))
 
 
 def _told(found: str | None, words: str) -> str:

@@ -18,7 +18,6 @@ from runs.abort import Abort
 from runs.protocols import ImageFacts
 from runs.provider import Credentials
 from runs.workspace.local import Prepared
-from runs.workspace.scope import canonical_scope, hash16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,15 +75,14 @@ class Context:
 
 def begin_context(host: Host, claimed: Claimed, job: JobData, abort: Abort) -> Context:
     """Start an attempt's knowledge with what its job says and what the host gives to it."""
-    scope = canonical_scope(kind=job.kind.value, folder=job.folder, repository=job.repo)
     claimed_at = instant_of(claimed.now_ms)
     return Context(
         host=host,
         claimed=claimed,
         job=job,
         abort=abort,
-        scope=scope,
-        scope_hash=hash16(scope) if scope else None,
+        scope=job.scope,
+        scope_hash=job.scope_hash,
         rules=host.rules.version,
         now=claimed_at,
         claimed_at=claimed_at,

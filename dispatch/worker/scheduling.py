@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 class Schedules:
     """The parts, each used by one thread: `follow` never waits for Valkey, `tick` never for a file system."""
 
-    host: Host
     file: LiveFile[Triggers]
     keeper: Keeper
     ticker: Ticker
@@ -34,10 +33,8 @@ class Schedules:
         self.file.poll()
 
     def tick(self) -> None:
-        """Act on what is due, unless this host is not to take what would come of it. Raises VALKEY_FAULTS."""
-        host = self.host
-        if host.may_take() and not switches.drains(host.client, [host.owner.host]):
-            self.ticker.tick()
+        """Act on what is due. Raises VALKEY_FAULTS."""
+        self.ticker.tick()
 
 
 def opinion(config: Config, file: LiveFile[Triggers] | None) -> Opinion | None:
@@ -72,5 +69,19 @@ def schedules(
         retry=timings.schedules_retry,
         review=timings.schedules_review,
     )
-    ticker = Ticker(client, host.queues, clock_ms=lambda: edges.schedule_clock(client), delays=edges.delays)
-    return Schedules(host=host, file=file, keeper=keeper, ticker=ticker)
+    ticker = Ticker(
+        client,
+        host.queues,
+        clock_ms=lambda: edges.schedule_clock(client),
+        may_fire=lambda _: takes_jobs(host),
+        delays=edges.delays,
+    )
+    return Schedules(file=file, keeper=keeper, ticker=ticker)
+
+
+def takes_jobs(host: Host) -> bool:
+    """Whether this host takes jobs at all: what it does not take, another that has the schedule may start.
+
+    Raises VALKEY_FAULTS.
+    """
+    return host.may_take() and not switches.drains(host.client, [host.owner.host])

@@ -22,21 +22,18 @@ from runs.workspace.changes import Changes, count_changes
 from runs.workspace.git import Git
 from runs.workspace.head import open_repository
 from runs.workspace.jobuser import Account, git_account, job_user, mend_unmappable
-from runs.workspace.scope import canonical_folder, hash16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFolder:
     """A folder that a job may be enqueued for.
 
-    `path` is the real path and what belongs into the job; `scope` and `scope_hash` are its canonical scope.
-    `by_link`: the person named it through a link. `linked_git`: `.git` is a file (worktree, submodule), so
-    git will not work inside the container. `sha` is None before the first commit.
+    `path` is the real path and what belongs into the job. `by_link`: the person named it through a link.
+    `linked_git`: `.git` is a file (worktree, submodule), so git will not work inside the container. `sha` is
+    None before the first commit.
     """
 
     path: Path
-    scope: str
-    scope_hash: str
     sha: str | None
     owner: Account
     by_link: bool
@@ -83,11 +80,8 @@ def check_folder(folder: str, *, account: Account, git: Git, base: Path) -> Chec
     owner = Account(status.st_uid, status.st_gid)
     if account.is_root and isinstance(job_user(worker=account, owner=owner), Refusal):
         raise ConfigurationError(mend_unmappable(str(path), worker=account, owner=owner))
-    scope = canonical_folder(str(path)) or "/"
     return CheckedFolder(
         path=path,
-        scope=scope,
-        scope_hash=hash16(scope),
         sha=_head(path, git=git.as_account(git_account(worker=account, owner=owner))),
         owner=owner,
         by_link=path != named,

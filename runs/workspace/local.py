@@ -52,7 +52,8 @@ def prepare(job: LocalJob, *, jobs_dir: Path, boot: str, account: Account, git: 
     Raises `InfraFault` when the disk or git could not tell. After a refusal or a fault nothing is left
     behind. The folder itself is only read.
     """
-    found = look(job.folder, follow_links=job.source is Source.CRON)
+    # What an operator's file names may be a link; what a person typed was resolved by then.
+    found = look(job.folder, follow_links=job.trigger is not None)
     if isinstance(found, Refusal):
         return found
     user = _user(found, account)

@@ -80,7 +80,7 @@ def test_the_job_is_the_entrys_own_under_an_id_that_is_no_occurrence(file, tmp_p
     )
     assert asked.job_id == "manual:nightly:1767323045006"
     assert occurrence_of(asked.job_id) is None
-    assert asked.scope_hash == hash16(str(tmp_path / "site"))
+    assert asked.job.scope_hash == hash16(str(tmp_path / "site"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from dispatch.queue.owner import Owner
 from dispatch.worker.followed import load_operator_files
 from dispatch.worker.presence import facts
-from dispatch.worker.scheduling import Schedules, opinion
+from dispatch.worker.scheduling import Schedules, opinion, takes_jobs
 from hosts import switches
 from pidispatch_site import conf
 from tests.dispatch.schedules.schedulekit import MINUTE, QUEUE, Ground, schedule
@@ -19,17 +19,18 @@ from tests.harness.standing_work import cron
 
 @pytest.fixture
 def due(valkey):
-    """A worker's schedules, one of them due, and whether the host may take jobs."""
+    """A host, and its schedules, one of which is due."""
     ground = Ground(valkey, schedule())
     ground.clock.go(5 * MINUTE)
     host = SimpleNamespace(
         client=valkey, owner=Owner(boot="aaaa-00000001", host_id="aaaa", host="alpha"), may_take=lambda: True
     )
-    return Schedules(host=host, file=None, keeper=None, ticker=ground.tickers[QUEUE])
+    ticker = ground.ticker(may_fire=lambda _: takes_jobs(host))
+    return SimpleNamespace(host=host, schedules=Schedules(file=None, keeper=None, ticker=ticker))
 
 
 def fired(due):
-    due.tick()
+    due.schedules.tick()
     return bool(due.host.client.keys("rq:job:*"))
 
 

@@ -32,12 +32,10 @@ def check(folder: Path | str, *, base: Path = Path("/"), git: Git | None = None)
 # Before it is enqueued
 
 
-def test_a_working_tree_is_accepted_with_its_scope_and_commit(own: Repo) -> None:
+def test_a_working_tree_is_accepted_with_its_commit(own: Repo) -> None:
     checked = check(own.path)
 
     assert checked.path == own.path
-    assert checked.scope == str(own.path)
-    assert len(checked.scope_hash) == 16
     assert checked.sha == own.git("rev-parse", "HEAD")
     assert checked.notes == ()
 
@@ -56,7 +54,6 @@ def test_a_link_is_resolved_and_the_person_is_told(own: Repo) -> None:
     checked = check(link)
 
     assert checked.path == own.path
-    assert checked.scope == check(own.path).scope
     assert checked.notes == (f"The folder was given through a symbolic link; the job works on {own.path}.",)
 
 

@@ -167,7 +167,6 @@ def _on_folder(config: Config, options: dict[str, Any], *, now: datetime) -> Ask
         job=job,
         job_id=job_id,
         destination=lambda client: _destination(client, config, needs, job, job_id),
-        scope_hash=folder.scope_hash,
         notes=(*folder.notes, *notes),
     )
 
@@ -217,8 +216,9 @@ def _destination(
 
 def _enqueue(server: Server, goes: Destination, asked: Asked, *, say: Callable[[str], None]) -> str:
     """Enqueue it; the line to print, `OperationalError` when the id stands where it will not run again."""
+    job = goes.job or asked.job
     found = Producer(server.client).enqueue(
-        goes.queue, asked.job_id, asked.job, keeping=LOCAL, scope_hash=asked.scope_hash, needs=goes.needs
+        goes.queue, asked.job_id, job, keeping=LOCAL, scope_hash=job.scope_hash, needs=goes.needs
     )
     if not isinstance(found, Exists):
         return asked.job_id

@@ -77,7 +77,8 @@ def test_it_leaves_what_a_producer_would_have_left(valkey):
         assert hash_of(valkey, JOB_ID)["firstQueued"] == str(ms(DUE))
 
     def produced():
-        Producer(valkey).enqueue(QUEUE, JOB_ID, TIDY.job(), keeping=CRON)
+        job = TIDY.job()
+        Producer(valkey).enqueue(QUEUE, JOB_ID, job, keeping=CRON, scope_hash=job.scope_hash)
 
     assert left_by(valkey, fired) == left_by(valkey, produced)
 

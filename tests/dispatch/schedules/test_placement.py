@@ -85,6 +85,22 @@ def test_a_host_whose_zone_has_no_name_serves_what_names_its_own(ground):
         placed(*entries, fleet_mode=False, host_zone="")
 
 
+def test_a_folder_has_one_name_its_real_path(ground):
+    direct, by_link = cron("direct", "0 3 * * *", ground / "here"), cron("link", "0 3 * * *", ground / "link")
+
+    served = placed(direct, by_link).served
+
+    assert {one.job().folder for one in served} == {str(ground / "here")}
+
+
+def test_an_id_that_no_jobs_id_could_hold_is_not_served(ground):
+    long = cron("x" * 178, "0 3 * * *", ground)
+
+    assert [one.reason for one in placed(long).unserved] == [UnservedReason.ID_TOO_LONG]
+    with pytest.raises(OperatorFileError, match=r"on\.id is 'x+\.\.\., which no job's id can hold"):
+        placed(long, fleet_mode=False)
+
+
 def test_only_schedules_have_a_place(ground):
     comment = {"on": {"type": "comment", "phrase": "/pi"}, "run": {"kind": "github", "flow": "fix"}}
 
