@@ -73,10 +73,10 @@ class Bench:
         Producer(self.client).enqueue(queue, job_id, schedule(schedule_id).job(), keeping=CRON)
         return keys.job(rq_id(job_id).encode())
 
-    def look(self, *, upcoming: int = 1) -> Overview:
+    def look(self, *, upcoming: int = 1, file: TriggersFile | None = None) -> Overview:
         found = fleet.read(self.client)
         return schedules.read(
-            self.client, found, self.file, lambda _ids, _until: self.runs, upcoming=upcoming
+            self.client, found, file or self.file, lambda _ids, _until: self.runs, upcoming=upcoming
         )
 
     def line(self, schedule_id: str = "nightly") -> Line:

@@ -26,7 +26,7 @@ local rows = {}
 for i = first, #ARGV do
   local id = ARGV[i]
   local found = redis.pcall('HMGET', ARGV[1] .. id, unpack(fields))
-  if not found.err and found[1] then
+  if found[1] then
     rows[#rows + 1] = { i - first + 1, cut(found), last_result(id) }
   end
 end

@@ -151,6 +151,47 @@ def test_what_ended_is_told_with_how_it_ended(bench):
     assert (bench.line().last.outcome, bench.line().last.reason) == ("policy", "over-budget")
 
 
+def taken_over_late(bench, due):
+    """Alpha, which had it, is gone; bravo has it since a minute."""
+    gone(bench, due)
+    bench.host("bravo")
+    bench.install(schedule(pattern=bench.entries[0]["on"]["pattern"]), queue=BRAVO, age_ms=MINUTE_MS)
+
+
+def test_one_host_that_is_gone_is_no_reason_where_another_has_it(bench):
+    taken_over_late(bench, due := hourly(bench))
+
+    line = bench.line()
+
+    assert (line.state, line.verdict.reason, line.verdict.instant_ms) == ("missed", "unknown", due)
+    assert [one.queue for one in line.installed] == [BRAVO, ALPHA]
+
+
+def test_one_queue_that_is_paused_is_no_reason_where_another_is_in_order(bench):
+    hourly(bench)
+    bench.host("bravo")
+    bench.install(schedule(pattern=bench.entries[0]["on"]["pattern"]), queue=BRAVO)
+    bench.client.zadd(schedule_keys.upcoming(BRAVO), {"nightly": bench.now_ms + HOUR_MS})
+    switches.pause(bench.client, [ALPHA], by="ann", reason="lunch")
+
+    assert bench.line().verdict.reason == "unknown"
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_of_each_minute_the_one_whose_grace_is_over_is_judged(has_run, bench):
+    hourly(bench)
+    bench.install(schedule(pattern="* * * * *"))
+    # A minute may end while the test runs.
+    either = [bench.passed(5), bench.passed(4)]
+    for due in either if has_run else ():
+        ended(bench, due)
+
+    verdict = bench.line().verdict
+
+    assert verdict.standing == ("done" if has_run else "missed")
+    assert verdict.instant_ms in either
+
+
 def test_what_a_ticker_leaves_is_read(bench):
     due = hourly(bench, minutes_ago=2)
     bench.client.zadd(schedule_keys.upcoming(ALPHA), {"nightly": due})

@@ -42,7 +42,7 @@ def told(bench, *, fleet_mode=True, asked=True, **variables):
     names = {"PI_WORKER_NAME": "alpha"} if fleet_mode else {}
     found = known(bench, PI_TRIGGERS_FILE=str(bench.file.path), **names, **variables)
     file = triggers.file_of(found)
-    overview = bench.look() if asked else None
+    overview = bench.look(file=file) if asked else None
     findings = [
         *triggers.look(found, bench.folder, overview, file),
         *trigger_parts.look(found, file, seconds=1),
@@ -72,6 +72,7 @@ def test_of_a_file_that_loads_is_told_what_stands_in_it(bench):
 
 def test_a_single_host_has_to_serve_all_of_it_and_that_is_said_once(bench):
     bench.entries = [entry("far", folder="/nowhere")]
+    bench.host()
 
     found = told(bench, fleet_mode=False)
 
