@@ -106,7 +106,12 @@ class Day:
     def _until_over(self, instant: datetime) -> None:
         job_id = occurrence("steady", instant)
         self.fleet.job_ids.append(job_id)
-        self.fleet.until_over([job_id], seconds=SOON)
+        try:
+            self.fleet.until_over([job_id], seconds=SOON)
+        except AssertionError as error:
+            states = {worker.name: worker.returncode for worker in self.fleet.workers.values()}
+            error.add_note(f"{job_id}, the workers {states}\n{self.fleet.complaints()}")
+            raise
 
     def _has_frozen(self, workers: list[WorkerProcess]) -> bool:
         self._frozen = [worker for worker in workers if _stands_still(worker)]
