@@ -2,62 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.contrib import admin
-from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 
-from dispatch.console import triggers_file
-from dispatch.console.instants import ahead, stamp
-from dispatch.console.schedule_facts import LastRun, Line, Overview
-from dispatch.console.schedule_runs import last_runs
-from dispatch.console.schedules_lines import last, notes, where
-from dispatch.console.schedules_shown import looked
-from dispatch.console.trigger_words import matches, once, slot
 from dispatch.models import Schedule
-from dispatch.schedules.missed import Standing
-from dispatch.triggers.entries import Trigger
-from pidispatch_site.errors import PidispatchError
-from runs import mirror_import
 
 SEARCH = "q"
-# A page that a browser lays out at once.
-MOST_SHOWN = 500
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Schedule]
 else:  # Django's own class takes no parameter
     _ModelAdmin = admin.ModelAdmin
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A schedule as a line of the page; `tone` is an outcome whose colour fits."""
-
-    line: Line
-    tone: str
-    what: str
-    where: str
-    upcoming: str
-    ahead: str
-    last: str
-    last_url: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule for a forge as a line of the page."""
-
-    index: int
-    matches: str
-    slot: str
-    once: str
 
 
 @admin.register(Schedule)
@@ -89,80 +49,8 @@ class ScheduleAdmin(_ModelAdmin):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         frame = {**self.admin_site.each_context(request), "opts": Schedule._meta, "title": "Schedules"}
         search = request.GET.get(SEARCH, "").strip()[:200]
-        context = {**frame, "search": search, **_looked(search)}
+        # Only here: the pages of runs do without the queue and its library.
+        from dispatch.console import schedules_page
+
+        context = {**frame, "search": search, **schedules_page.context(search)}
         return TemplateResponse(request, "admin/dispatch/schedule/change_list.html", context)
-
-
-def _looked(search: str) -> dict[str, Any]:
-    """Look at everything; what keeps from it is told on the page."""
-    told: list[str] = []
-    _have_runs_fetched()
-    try:
-        file = triggers_file.read(settings.PIDISPATCH_ENVIRONMENT)
-        overview, missing = looked(settings.PIDISPATCH_ENVIRONMENT, file, last_runs, warn=lambda _: None)
-    except PidispatchError as error:
-        return {"problems": [str(error)]}
-    if missing:
-        told.append(f"{missing} Shown is what the file says; how it stands is in Valkey.")
-    told += [*file.problems, *notes(overview)]
-    return {"problems": told, **_listed(overview, search)}
-
-
-def _have_runs_fetched() -> None:
-    """Have the runs of other hosts brought into the table for the next look."""
-    try:
-        importing = mirror_import.of_process(settings.PIDISPATCH)
-    except PidispatchError:
-        # A configuration that does not load is told by the worker and by every command.
-        return
-    if importing is not None:
-        importing.page_viewed()
-
-
-def _listed(overview: Overview, search: str) -> dict[str, Any]:
-    found = [line for line in overview.lines if line.id.startswith(search)]
-    found.sort(key=lambda line: not line.is_alarm)
-    return {
-        "rows": [_row(line, overview.now_ms) for line in found[:MOST_SHOWN]],
-        "more": len(found) - MOST_SHOWN if len(found) > MOST_SHOWN else 0,
-        "alarms": sum(line.is_alarm for line in overview.lines),
-        "total": len(overview.lines),
-        "rules": [_rule(one) for one in overview.rules],
-        "as_of": stamp(overview.now_ms),
-        "file": overview.file.path,
-        "fully": overview.fleet is not None,
-    }
-
-
-def _row(line: Line, now_ms: int) -> Row:
-    run = line.authored.run if line.authored else None
-    following = line.upcoming[0] if line.upcoming else None
-    return Row(
-        line=line,
-        tone=_tone(line),
-        what=f"{slot(run)} in {run.folder}" if run else "",
-        where=where(line),
-        upcoming=stamp(following) if following is not None else "",
-        ahead=ahead(following, now_ms) if following is not None else "",
-        last=last(line.last, now_ms),
-        last_url=_url(line.last),
-    )
-
-
-def _tone(line: Line) -> str:
-    if line.is_alarm:
-        return "failed"
-    return "completed" if line.state in {"ok", Standing.RUNNING} else "policy"
-
-
-def _url(run: LastRun | None) -> str | None:
-    return reverse("admin:runs_run_change", args=[quote(run.job_id)]) if run and run.outcome else None
-
-
-def _rule(trigger: Trigger) -> Rule:
-    return Rule(
-        index=trigger.index,
-        matches=f"{trigger.run.kind.value} {matches(trigger.on)}",
-        slot=slot(trigger.run),
-        once=once(trigger.on),
-    )

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
 
-from dispatch.admin import MOST_SHOWN
+from dispatch.console.schedules_page import MOST_SHOWN
 from dispatch.ids import occurrence_id
 from dispatch.instants import instant_of
 from runs import rows
