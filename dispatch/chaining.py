@@ -68,7 +68,7 @@ def _handled(context: Context, prepared: Prepared, asked: Request | Rejected) ->
         child = _child(context, asked)
         if isinstance(child, ChainReason):
             return Rejected(asked.index, child)
-        if not context.host.work.flow_allows(prepared.workspace, asked.flow, prepared.sha):
+        if not context.host.work.flow_allows(prepared.workspace, asked.flow, context.first_sha):
             return Rejected(asked.index, ChainReason.GATE_DENY)
         return _enqueued(context, asked, child)
     except Exception as error:  # noqa: BLE001 - as above; a Valkey that is away until we stop included

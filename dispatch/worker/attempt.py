@@ -53,6 +53,7 @@ class _Progress:
             provider=effective.provider if effective else None,
             model=effective.model if effective else None,
             scope_hash=self.context.scope_hash,
+            prepared=self.context.prepared,
         )
 
 

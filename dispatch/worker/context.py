@@ -19,6 +19,9 @@ from runs.protocols import ImageFacts
 from runs.provider import Credentials
 from runs.workspace.local import Prepared
 
+# In the attempt log beside what records keep of an attempt: the commit that its folder stood on before it.
+_SHA = "sha"
+
 
 @dataclass(slots=True, kw_only=True)
 class Context:
@@ -62,6 +65,16 @@ class Context:
         """What the fleet may spend, as of this attempt's settings rung."""
         return self._settled()[1]
 
+    @property
+    def first_sha(self) -> str | None:
+        """The commit that the folder stood on before the job's first attempt: what came since may be its own.
+
+        None for no commit, and for what in the queue's log of attempts is none.
+        """
+        noted = [entry[_SHA] for entry in self.claimed.attempt_log if _SHA in entry]
+        first = noted[0] if noted else self.prepared and self.prepared.sha
+        return first if isinstance(first, str) else None
+
     def settle(self, overlay: Overlay) -> None:
         """Settle what the attempt runs with and may spend, once its overlay is read."""
         host = self.host
@@ -71,6 +84,11 @@ class Context:
         if self.settled is None:
             raise RuntimeError("what an attempt runs with is known from the settings rung on")
         return self.settled
+
+
+def began_on(prepared: Prepared | None) -> dict[str, str | None]:
+    """Write for the attempt log which commit an attempt began on; nothing where it did not come so far."""
+    return {} if prepared is None else {_SHA: prepared.sha}
 
 
 def begin_context(host: Host, claimed: Claimed, job: JobData, abort: Abort) -> Context:

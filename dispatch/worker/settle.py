@@ -14,6 +14,7 @@ from dispatch.queue.transitions import Step
 from dispatch.queue.waiters import WaitReason
 from dispatch.rungs import Defer
 from dispatch.waits.target import waiting_job
+from dispatch.worker.context import began_on
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
 from dispatch.worker.payment import refund_left
@@ -21,6 +22,7 @@ from pidispatch_site import log
 from runs.outcome import Outcome, Reason, Refusal, Verdict
 from runs.record import Record
 from runs.recording import NOTHING_RAN, JobFacts, Ran, Timing, attempt_entry, ended, facts_of, refused
+from runs.workspace.local import Prepared
 
 #: The names of Q 14 where they do not follow from the reason.
 _REFUSAL_EVENTS: Mapping[Reason, str] = {
@@ -55,6 +57,7 @@ class Known:
     provider: str | None = None
     model: str | None = None
     scope_hash: str | None = None
+    prepared: Prepared | None = None
 
 
 class Settlement:
@@ -144,7 +147,7 @@ class Settlement:
             ran=ran,
             earlier=claimed.attempt_log,
         )
-        if self._take("again" if repeats else "end", self._leaving(repeats, verdict, record, gone)):
+        if self._take("again" if repeats else "end", self._leaving(repeats, verdict, record, known, gone)):
             if repeats:
                 host.record_pushed()
                 self._log_failure(verdict)
@@ -156,10 +159,10 @@ class Settlement:
         repeats: bool,  # noqa: FBT001
         verdict: Verdict,
         record: Record,
+        known: Known,
         gone: str | None,
     ) -> Callable[[], Step]:
-        claimed, transitions = self._claimed, self._host.transitions
-        line = record.to_bytes()
+        claimed, transitions, line = self._claimed, self._host.transitions, record.to_bytes()
         reason = verdict.reason.value if verdict.reason else None
         if not repeats:
             return lambda: transitions.end(
@@ -168,7 +171,7 @@ class Settlement:
         # Bounded: the count of attempts is read off the queue, and nothing there is trusted.
         doublings = min(claimed.attempt, _MOST_DOUBLINGS)
         delay_ms = round(self._host.timings.backoff_base * 2**doublings * 1000)
-        entry = attempt_entry(record)
+        entry = attempt_entry(record) | began_on(known.prepared)
         return lambda: transitions.again(claimed, delay_ms=delay_ms, record=line, log_entry=entry, gone=gone)
 
     def _take(self, name: str, step: Callable[[], Step]) -> bool:

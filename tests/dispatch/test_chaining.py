@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from dispatch.jobdata import CronTrigger, JobData
 from dispatch.jobs import decode
 from dispatch.queue import keys
 from dispatch.queue.producer import Producer
+from dispatch.worker.attempt import attempt
 from runs.abort import AbortReason
 from runs.outbox import MAX_REQUEST_BYTES, Request
 from runs.result import RunResult
@@ -59,16 +61,17 @@ def make(
     outbox: Path,
     *,
     asked: list[Any] | None = None,
+    shas: Sequence[str | None] = (SHA,),
     queues: tuple[str, ...] = (queuekit.QUEUE,),
     **fields: Any,
 ) -> Ground:
     bench = Bench(valkey, **{"chain_depth_max": 1, "chain_max_per_job": 2, **fields})
-    plain = bench.host.work.prepare
+    plain, stands_on = bench.host.work.prepare, cycle(shas)
 
     def prepare(job_id: str, job: JobData) -> Prepared:
         prepared = plain(job_id, job)
         assert isinstance(prepared, Prepared)
-        return replace(prepared, outbox=prepared.outbox and outbox, sha=SHA)
+        return replace(prepared, outbox=prepared.outbox and outbox, sha=next(stands_on))
 
     def flow_allows(folder: Path, flow: str, sha: str | None) -> bool:
         if asked is not None:
@@ -259,6 +262,24 @@ def test_a_parent_that_runs_again_has_no_child_twice(ground, valkey, events):
     assert (ground.chained(), ground.bench.standing(ground.child())) == ([], "in-hand")
     assert [one.get("reason") for one in told(events)] == [None, "exists"]
     assert [one["chainRefused"] for one in queuekit.records(valkey)] == [0, 0]
+
+
+@pytest.mark.parametrize("first", [SHA, None], ids=["a commit", "none yet"])
+def test_what_an_earlier_attempt_has_committed_allows_the_job_nothing(valkey, tmp_path, first):
+    asked: list[Any] = []
+    ground = make(valkey, tmp_path, asked=asked, shas=(first, "b" * 40))
+    ground.ask(1)
+    ground.bench.containers.result = RunResult(container="", exit_code=1)
+    ground.bench.attempt()
+    valkey.zadd(keys.queue_keys(queuekit.QUEUE).scheduled, {"local-1": 0})
+    assert queuekit.Host(valkey).promoter.promote([queuekit.QUEUE]) == 1
+    ground.bench.containers.result = RunResult(container="", exit_code=0)
+
+    attempt(ground.bench.host, ground.bench.claim())
+
+    assert ground.bench.record()["outcome"] == "completed"
+    assert asked == [(Path("/srv/site"), "ok", first)]
+    assert "sha" not in ground.bench.record()["attempts"][0]
 
 
 def test_who_has_lost_the_job_meanwhile_adds_nothing_to_it(ground, valkey, events):
