@@ -102,7 +102,7 @@ class Firing:
                 *(due.schedule_id, due.score, due.definition),
                 *("" if occurrence.next_ms is None else occurrence.next_ms, due.queue, raw_id),
                 *_stretch(occurrence),
-                *(notes.enqueued, notes.exists, notes.waiting),
+                *(notes.enqueued, notes.exists, notes.waiting, now_ms),
                 *self._fields(due.queue, occurrence, now_ms),
             ),
         )

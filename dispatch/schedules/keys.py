@@ -43,7 +43,7 @@ def fired(queue: str) -> str:
 def occurred(schedule_id: str) -> str:
     """Name the text `from-to` (ms): instants between them are dealt with in the whole fleet. `OCCURRED_TTL`.
 
-    It outlives the ids of their jobs. Raises ValueError for what is no id.
+    After a gap `from-to,first-last`. It outlives the ids of their jobs. Raises ValueError for what is no id.
     """
     return f"{PREFIX}occurred:{rq_id(schedule_id)}"
 

@@ -8,7 +8,8 @@
 -- ARGV  1 schedule id  2, 3 its next instant (score) and definition as they were read  4 new next (ms), '' = none
 --       5 queue name  6 RQ id of the job  7 the due instant (ms)  8 the earliest instant that it stands for (ms)
 --       9 whether it follows the one before: 1 or 0  10 the longest gap in one stretch (ms)  11 lifetime of 4 (ms)
---       12, 13, 14 what to note if it is enqueued, if it exists, if the one before waits  15... names and values of the job's fields
+--       12, 13, 14 what to note if it is enqueued, if it exists, if the one before waits  15 now (ms)
+--       16... names and values of the job's fields
 -- Answers 'enqueued' | 'exists' | 'waiting' (all three went on) | 'changed' (somebody was faster; nothing changed)
 
 local id, instant = ARGV[1], tonumber(ARGV[7])
@@ -22,11 +23,13 @@ if next_ms ~= ARGV[2] or redis.call('HGET', KEYS[2], id) ~= ARGV[3] then
   return 'changed'
 end
 
--- The stretch of instants that were dealt with: two numbers, or nothing.
-local function stretch()
-  local text = redis.call('GETRANGE', KEYS[4], 0, 40)
-  local from, to = string.match(text, '^(%d+)-(%d+)$')
-  return tonumber(from), tonumber(to)
+-- The stretch of instants that were dealt with, and the end of it that came after a gap: instants that were passed
+-- over are dealt with, too. Each is two numbers, or nothing.
+local function stretches()
+  local text = redis.call('GETRANGE', KEYS[4], 0, 80)
+  local from, to, after_gap = string.match(text, '^(%d+)-(%d+)(.*)$')
+  local first, last = string.match(after_gap or '', '^,(%d+)-(%d+)$')
+  return tonumber(from), tonumber(to), tonumber(first), tonumber(last)
 end
 
 local function waits()
@@ -38,8 +41,10 @@ local function waits()
   return status == 'queued' or status == 'scheduled' or status == 'deferred'
 end
 
-local from, to = stretch()
-local is_dealt_with = from and from <= instant and instant <= to
+local from, to, first, last = stretches()
+-- What begins after now was acted on by a clock that was ahead: it says nothing of the gap before it.
+local is_ahead = first and first > tonumber(ARGV[15])
+local is_dealt_with = from and from <= instant and instant <= (not is_ahead and last or to)
 local what = 'enqueued'
 if is_dealt_with or redis.call('EXISTS', KEYS[5]) == 1 then
   what = 'exists'
@@ -50,14 +55,30 @@ end
 -- First what a full server, or a key of another type, refuses: then nothing has changed.
 redis.call('HSET', KEYS[3], id, ARGV[what == 'enqueued' and 12 or what == 'exists' and 13 or 14])
 if what ~= 'waiting' and not is_dealt_with then
+  local follows = ARGV[9] == '1'
+  local known_to = not is_ahead and last or to
   -- A far gap begins a new stretch: a clock that was years ahead for a minute must not have dealt with those years.
-  local goes_on = from and from <= instant and (ARGV[9] == '1' or instant - to <= tonumber(ARGV[10]))
-  redis.call('SET', KEYS[4], string.format('%d-%s', goes_on and from or ARGV[8], ARGV[7]), 'PX', ARGV[11])
+  if not (from and from <= instant and (follows or instant - known_to <= tonumber(ARGV[10]))) then
+    from, to, first, last = tonumber(ARGV[8]), instant, nil, nil
+    if not follows then
+      to, first, last = from - 1, instant, instant
+    end
+  elseif is_ahead then
+    to = instant
+  elseif not follows then
+    to, first, last = known_to, instant, instant
+  elseif first then
+    last = instant
+  else
+    to = instant
+  end
+  local text = string.format('%d-%d', from, to)
+  redis.call('SET', KEYS[4], first and string.format('%s,%d-%d', text, first, last) or text, 'PX', ARGV[11])
 end
 if what == 'enqueued' then
   redis.call('SADD', KEYS[8], ARGV[5])
   redis.call('SADD', KEYS[7], KEYS[6])
-  redis.call('HSET', KEYS[5], unpack(ARGV, 15))
+  redis.call('HSET', KEYS[5], unpack(ARGV, 16))
   redis.call('RPUSH', KEYS[6], ARGV[6])
 end
 if ARGV[4] == '' then

@@ -35,7 +35,9 @@ def put_in(client, queue=QUEUE, instant=DUE):
     client.hset(schedule_keys.definitions(queue), "tidy", TIDY.text())
 
 
-def fire(client, *, queue=QUEUE, instant=DUE, seen=DUE, text=None, before=None, follows=True, next_ms=0):
+def fire(
+    client, *, queue=QUEUE, instant=DUE, seen=DUE, text=None, before=None, follows=True, next_ms=0, now=None
+):
     due = Due(
         queue=queue,
         schedule_id="tidy",
@@ -51,7 +53,7 @@ def fire(client, *, queue=QUEUE, instant=DUE, seen=DUE, text=None, before=None, 
         next_ms=ms(instant + 5 * MINUTE) if next_ms == 0 else next_ms,
         before=before,
     )
-    return Firing(client).fire(due, occurrence, NOTES, now_ms=ms(instant))
+    return Firing(client).fire(due, occurrence, NOTES, now_ms=ms(now or instant))
 
 
 def left_by(client, step):
@@ -193,7 +195,7 @@ def test_an_instant_that_is_a_job_anywhere_is_not_enqueued_again(valkey, bring):
 
 
 # Instants (from DUE) that are acted on in this order, each with whether it follows the one before and what
-# becomes of it although its id is forgotten.
+# becomes of it although its id is forgotten. It is as late as the latest of them.
 STRETCHES = {
     "again": [(0 * HOUR, True, "enqueued"), (0 * HOUR, True, "exists")],
     "older than what went before": [
@@ -228,11 +230,31 @@ STRETCHES = {
 
 @pytest.mark.parametrize("steps", STRETCHES.values(), ids=STRETCHES.keys())
 def test_what_was_dealt_with_is_known_for_longer_than_its_id(valkey, steps):
+    latest = max(by for by, _, _ in steps)
     for by, follows, became in steps:
         put_in(valkey, instant=DUE)
-        assert fire(valkey, instant=DUE + by, seen=DUE, follows=follows) == became, by
+        assert fire(valkey, instant=DUE + by, seen=DUE, follows=follows, now=DUE + latest) == became, by
         valkey.delete(f"rq:job:{rq_id(occurrence_id('tidy', instant=DUE + by))}", f"rq:queue:{QUEUE}")
     assert valkey.pttl(schedule_keys.occurred("tidy")) > 399 * 86_400_000
+
+
+@pytest.mark.parametrize("ran_on", [0, 2], ids=["for a moment", "for some hours"])
+@pytest.mark.parametrize("before", [[], [0]], ids=["new", "known"])
+def test_what_a_clock_passed_over_that_was_hours_ahead_comes_all_the_same(valkey, before, ran_on):
+    ahead = [10 + more for more in range(ran_on + 1)]
+    became = {}
+    for hour in [*before, *ahead, *range(1, 15)]:
+        put_in(valkey)
+        # Twice: it is known although its id is forgotten.
+        for _ in range(2):
+            turn = fire(valkey, instant=DUE + hour * HOUR, follows=hour != 10)
+            became.setdefault(hour, []).append(turn.value)
+            put_in(valkey)
+            valkey.delete(f"rq:job:{rq_id(occurrence_id('tidy', instant=DUE + hour * HOUR))}")
+
+    once = ["enqueued", "exists"]
+    hours = [*before, *range(1, 15)]
+    assert became == {hour: once + ["exists"] * 2 * (hour in ahead) for hour in hours}
 
 
 WRONG = [*TABLE, schedule_keys.occurred("tidy"), f"rq:queue:{QUEUE}", "rq:queues", "queues:known"]
