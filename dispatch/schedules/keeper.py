@@ -7,8 +7,9 @@ server that is away. What did not work is tried again until it does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import redis
@@ -17,7 +18,6 @@ from redis.exceptions import RedisError
 from dispatch.instants import instant_of
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.schedules.agreement import Proceed, Refused, judge
-from dispatch.schedules.definition import Schedule
 from dispatch.schedules.other_tables import OtherTables
 from dispatch.schedules.placement import Placed, place
 from dispatch.schedules.table import Resident, Table
@@ -31,6 +31,7 @@ from pidispatch_site.errors import ConfigurationError, OperationalError
 if TYPE_CHECKING:
     from dispatch.operator_files.live import LiveFile
     from dispatch.queue.owner import Owner
+    from dispatch.schedules.definition import Schedule
     from dispatch.schedules.opinion import Opinion
     from dispatch.triggers.entries import Triggers
     from hosts.registry import Registry
@@ -153,7 +154,7 @@ class Keeper:
         """Whether folders came or went, by two looks in a row, or the table is not as it was left."""
         self._due = self.clock() + self.review
         try:
-            placed, resident = self._placed(), self._table.resident()
+            placed, is_as_it_was = self._placed(), self._is_in_line(kept) and not self._may_tidy()
         except OperatorFileError:
             # A single host keeps what it has: a job without its folder is refused, and that is seen.
             return False
@@ -163,16 +164,23 @@ class Keeper:
             return True
         before, self._looked_at = self._looked_at, placed
         has_moved = placed != kept and placed == before
-        return has_moved or self._others.are_left or not _is_in_line(resident, kept.served)
+        return has_moved or not is_as_it_was
 
+    def _may_tidy(self) -> bool:
+        """Whether tables that we had to leave are ours to tidy by now."""
+        return self._others.are_left and self._others.are_free(self._rows())
 
-def _is_in_line(resident: Mapping[str, Resident], schedules: tuple[Schedule, ...]) -> bool:
-    """Whether exactly these are installed, or were torn down: a server may have lost what it had."""
-    wanted = {one.id: one.text() for one in schedules}
-    return resident.keys() == wanted.keys() and all(
-        found.torn is not None or found.definition == wanted[schedule_id]
-        for schedule_id, found in resident.items()
-    )
+    def _is_in_line(self, kept: Placed) -> bool:
+        """Whether exactly these are installed, or were torn down: a server may have lost what it had."""
+        resident, now = self._table.resident(), instant_of(self.clock_ms())
+        wanted = {one.id: one for one in kept.served}
+        return resident.keys() == wanted.keys() and all(
+            found.torn is not None or self._is_as_wanted(found, wanted[schedule_id], now)
+            for schedule_id, found in resident.items()
+        )
+
+    def _is_as_wanted(self, found: Resident, wanted: Schedule, now: datetime) -> bool:
+        return found.definition == wanted.text() and not self._table.is_late(wanted, found.next_ms, now=now)
 
 
 def _token_of(error: Exception) -> str:

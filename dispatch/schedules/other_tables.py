@@ -32,12 +32,18 @@ class OtherTables:
         self._client = client
         self._owner = owner
         self._queue = queue
-        self._are_left = False
+        self._has_double = self._has_keeper = False
 
     @property
     def are_left(self) -> bool:
-        """Whether some have to wait until it is certain that no copy of this host lives by them."""
-        return self._are_left
+        """Whether some have to wait for a copy of this host, or for a host without a name, to be gone."""
+        return self._has_double or self._has_keeper
+
+    def are_free(self, rows: Collection[HostRow]) -> bool:
+        """Whether one of those that have to wait need not do so any longer."""
+        return (self._has_double and not _has_double(rows, self._owner)) or (
+            self._has_keeper and not _has_keeper(rows, self._owner)
+        )
 
     def claim(self) -> None:
         """Note that the table of our queue is ours; before anything is put there."""
@@ -48,13 +54,14 @@ class OtherTables:
 
         `rows` are the registry's. The shared table stays as it is while a host without a name keeps it.
         """
-        kept = {self._queue, *([SHARED_QUEUE] if _has_keeper(rows, self._owner) else [])}
+        self._has_keeper = self._queue != SHARED_QUEUE and _has_keeper(rows, self._owner)
+        kept = {self._queue, *([SHARED_QUEUE] if self._has_keeper else [])}
         former = [queue for queue in self._former() if queue not in kept]
         removed: list[str] = []
         if SHARED_QUEUE not in kept:
             removed += Table(self._client, SHARED_QUEUE).remove(own_ids)
-        self._are_left = bool(former) and _has_double(rows, self._owner)
-        for queue in [] if self._are_left else former:
+        self._has_double = bool(former) and _has_double(rows, self._owner)
+        for queue in [] if self._has_double else former:
             removed += Table(self._client, queue).clear()
             self._client.hdel(OWNERS, queue)
         for schedule_id in removed:

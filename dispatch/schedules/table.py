@@ -130,6 +130,11 @@ class Table:
         done = self._change(work_out)
         return tuple(shown([*done.upcoming, *done.ended]))
 
+    def is_late(self, schedule: Schedule, next_ms: int | None, *, now: datetime) -> bool:
+        """Whether a schedule that goes on at `next_ms` (None: never) has to before. ValueError as `after`."""
+        following = self._instants.after(schedule, now)
+        return following is not None and (next_ms is None or next_ms > following)
+
     def go_on(self, schedule_id: str, standing: bytes, next_ms: int | None) -> bool:
         """Set the next instant (ms; None: none comes) of what has this definition; False when it has not."""
         one = schedule_id.encode()
@@ -219,8 +224,7 @@ class Table:
             found = pipeline.execute(raise_on_error=False)
         for part in found:
             if isinstance(part, Exception):
-                # As the server says it: a pipeline would put its own words before that.
-                raise part
+                raise part  # as the server says it: a pipeline would put its own words before that
         definitions, since, torn, upcoming = found
         return Seen(definitions=definitions, upcoming=dict(upcoming), since=since, torn=torn)
 

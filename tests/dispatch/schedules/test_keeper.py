@@ -365,6 +365,27 @@ def test_what_the_server_lost_comes_back(make, said, lose):
     assert said() == []
 
 
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda alpha: alpha.client.delete(keys.upcoming(alpha.queue)),
+        lambda alpha: alpha.client.zadd(keys.upcoming(alpha.queue), {"old": 9e15}),
+    ],
+    ids=["lost", "far away"],
+)
+def test_a_schedule_whose_next_instant_went_does_not_stand_still(make, said, lose):
+    alpha = make("alpha").boot()
+    before = alpha.client.zrange(keys.upcoming(alpha.queue), 0, -1, withscores=True)
+    said()
+
+    lose(alpha)
+    alpha.look(after=REVIEW)
+    assert alpha.client.zrange(keys.upcoming(alpha.queue), 0, -1, withscores=True) == before
+    assert names(said()) == ["schedules_reloaded"]
+    alpha.look(after=REVIEW)
+    assert said() == []
+
+
 def test_what_was_torn_down_stays_so_until_its_entry_is_another(make, said):
     alpha = make("alpha").boot()
     table = Table(alpha.client, alpha.queue)
@@ -441,7 +462,7 @@ def test_a_host_that_gets_a_name_takes_its_schedules_along(make, said):
     assert nameless.client.hgetall(OWNERS) == {b"pi-jobs": host_id("one").encode()}
 
 
-def test_what_another_host_has_put_into_the_shared_table_is_left_there(make):
+def test_what_another_host_has_put_into_the_shared_table_is_left_there(make, said):
     both = ("old", "theirs")
     make("single", fleet_mode=False, entries=both).boot().registry.close()
 
@@ -453,6 +474,17 @@ def test_what_another_host_has_put_into_the_shared_table_is_left_there(make):
     single = make("single", fleet_mode=False, entries=both).boot()
     beta = make("beta", entries=both).boot()
     assert beta.resident() == single.resident() == ["old", "theirs"]
+    said()
+    beta.look(after=REVIEW)
+    assert (single.resident(), said()) == (["old", "theirs"], [])
+
+    # It never comes back: what we serve would start on the shared queue, for hosts without the folder.
+    single.ages(91)
+    beta.look(after=REVIEW)
+    assert single.resident() == []
+    assert names(said()) == ["scheduler_removed_orphan"] * 2 + ["schedules_reloaded"]
+    beta.look(after=REVIEW)
+    assert said() == []
 
 
 def test_a_table_of_an_older_name_is_left_while_a_copy_of_the_host_may_live_by_it(make, said):
