@@ -15,6 +15,7 @@ _WHY: Mapping[UnservedReason, str] = {
     UnservedReason.SKILLS_DIR_RELATIVE: "its skillsDir is no absolute path",
     UnservedReason.SKILLS_DIR_ABSENT: "its skillsDir is not here",
     UnservedReason.ZONE_UNKNOWN: "this host's time zone has no name",
+    UnservedReason.ID_TOO_LONG: "its id is longer than the id of a job can hold",
 }
 
 

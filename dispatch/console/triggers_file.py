@@ -10,6 +10,7 @@ from pathlib import Path
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.schedules.definition import Schedule, of_trigger
+from dispatch.schedules.placement import at_its_place
 from dispatch.triggers import parse
 from dispatch.triggers.entries import CronOn, Trigger, Triggers
 from hosts import names
@@ -50,7 +51,8 @@ class TriggersFile:
     @cached_property
     def schedules(self) -> Mapping[str, Schedule]:
         """The same as queues keep them; `zone` of those without one of their own is this host's."""
-        return {name: of_trigger(one, host_zone=self.zone) for name, one in self.cron.items()}
+        schedules = {name: of_trigger(one, host_zone=self.zone) for name, one in self.cron.items()}
+        return {name: at_its_place(one) for name, one in schedules.items()}
 
 
 def read(environment: Mapping[str, str]) -> TriggersFile:

@@ -78,12 +78,13 @@ def place(triggers: Triggers, *, fleet_mode: bool, host_zone: str, name: str) ->
         raise OperatorFileError(name, problems)
     schedules = [(of_trigger(one, host_zone=host_zone), reason) for one, reason in found]
     return Placed(
-        served=tuple(_at_its_place(schedule) for schedule, reason in schedules if reason is None),
+        served=tuple(at_its_place(schedule) for schedule, reason in schedules if reason is None),
         unserved=tuple(Unserved(schedule.id, reason) for schedule, reason in schedules if reason),
     )
 
 
-def _at_its_place(schedule: Schedule) -> Schedule:
+def at_its_place(schedule: Schedule) -> Schedule:
+    """Name its folder by the real path, as this host's tables do."""
     folder = os.path.realpath(str(schedule.run["folder"]))
     return replace(schedule, run={**schedule.run, "folder": folder})
 
