@@ -2,9 +2,8 @@
 
 Decided here, where the specification is silent:
 - A folder given through a symbolic link is accepted and resolved: `run` enqueues the real path and says so,
-  so that one folder has one scope. What `run` stored has no link in it, so a link found at the start of such
-  a job was put there since, and the job is refused; a schedule's folder is the operator's own words and is
-  followed.
+  so that one folder has one scope; so does a worker with the folder of a schedule. What a job says has no
+  link in it: one that is found at its start was put there since, and the job is refused.
 - A bare repository and a folder inside a repository are refused (with the repository's root named).
 - A repository without a commit is fine: nothing to materialise, and `sha` is null.
 """
@@ -110,7 +109,7 @@ def require_clean(checked: CheckedFolder, *, account: Account, git: Git) -> None
         )
 
 
-def look(folder: str, *, follow_links: bool) -> WorkFolder | Refusal:
+def look(folder: str) -> WorkFolder | Refusal:
     """Look at the job's folder when the job starts.
 
     A folder that is not there, no folder or no working tree is refused; any other answer of the disk is an
@@ -127,7 +126,7 @@ def look(folder: str, *, follow_links: bool) -> WorkFolder | Refusal:
         return _refused("folder-missing")
     except OSError as fault:
         raise InfraFault(detail="folder-unreadable") from fault
-    if path != named and not follow_links:
+    if path != named:
         return _refused("is-a-link")
     if not working_tree:
         return _refused("not-a-working-tree" if stat.S_ISDIR(status.st_mode) else "not-a-folder")

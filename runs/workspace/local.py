@@ -52,8 +52,7 @@ def prepare(job: LocalJob, *, jobs_dir: Path, boot: str, account: Account, git: 
     Raises `InfraFault` when the disk or git could not tell. After a refusal or a fault nothing is left
     behind. The folder itself is only read.
     """
-    # What an operator's file names may be a link; what a person typed was resolved by then.
-    found = look(job.folder, follow_links=job.trigger is not None)
+    found = look(job.folder)
     if isinstance(found, Refusal):
         return found
     user = _user(found, account)

@@ -248,9 +248,7 @@ def test_root_counts_changes_also_where_the_owner_cannot_enter(own: Repo, mode: 
 def test_the_folder_is_found_again_with_its_owner(repo: Repo) -> None:
     status = repo.path.stat()
 
-    assert look(f"{repo.path}/", follow_links=False) == WorkFolder(
-        path=repo.path, owner=Account(status.st_uid, status.st_gid)
-    )
+    assert look(f"{repo.path}/") == WorkFolder(path=repo.path, owner=Account(status.st_uid, status.st_gid))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +271,7 @@ def test_a_folder_that_cannot_be_worked_on_is_refused_by_a_token_that_says_why(
 ) -> None:
     folder = str(make(repo))
 
-    assert look(folder, follow_links=False) == Refusal(Reason.CONFIG_REFUSED, token)
+    assert look(folder) == Refusal(Reason.CONFIG_REFUSED, token)
 
 
 @pytest.mark.parametrize("place", ["the folder itself", "a folder above it"])
@@ -282,8 +280,7 @@ def test_a_link_put_in_the_place_of_a_checked_folder_is_refused(repo: Repo, plac
     link.symlink_to(repo.path if place == "the folder itself" else repo.path.parent)
     folder = link if place == "the folder itself" else link / "repo"
 
-    assert look(str(folder), follow_links=False) == Refusal(Reason.CONFIG_REFUSED, "is-a-link")
-    assert look(str(folder), follow_links=True) == look(str(repo.path), follow_links=False)
+    assert look(str(folder)) == Refusal(Reason.CONFIG_REFUSED, "is-a-link")
 
 
 def test_a_disk_that_does_not_say_is_a_fault_that_names_nothing(repo: Repo) -> None:
@@ -291,7 +288,7 @@ def test_a_disk_that_does_not_say_is_a_fault_that_names_nothing(repo: Repo) -> N
 
     def fault() -> tuple[object, str]:
         with pytest.raises(InfraFault) as raised:
-            look(str(repo.path), follow_links=False)
+            look(str(repo.path))
         return raised.value.reason, str(raised.value)
 
     said = as_ordinary_user(fault)

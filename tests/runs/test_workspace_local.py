@@ -103,16 +103,12 @@ def test_a_job_before_the_first_commit_has_no_pi_and_no_sha(ground: Path, tmp_pa
     assert json.loads((made.job_dir / "event.json").read_bytes())["sha"] is None
 
 
-def test_a_cron_job_tells_its_schedule_and_may_come_through_a_link(own: Repo, tmp_path: Path) -> None:
-    link = own.path.parent / "current"
-    link.symlink_to(own.path)
-    job = LocalJob(
-        folder=str(link), task="x", source=Source.CRON, trigger=CronTrigger(id="nightly", pattern="0 3 * * *")
-    )
+NIGHTLY = {"source": Source.CRON, "trigger": CronTrigger(id="nightly", pattern="0 3 * * *")}
 
-    made = prepared(job, tmp_path / "jobs")
 
-    assert made.workspace == own.path
+def test_a_cron_job_tells_its_schedule(own: Repo, tmp_path: Path) -> None:
+    made = prepared(LocalJob(folder=str(own.path), task="x", **NIGHTLY), tmp_path / "jobs")
+
     assert json.loads((made.job_dir / "event.json").read_bytes())["trigger"]["id"] == "nightly"
 
 
@@ -176,11 +172,13 @@ def test_after_a_refusal_nothing_is_left(
     assert not (tmp_path / "jobs").exists()
 
 
-def test_a_folder_that_became_a_link_since_is_refused(own: Repo, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked_by", [{}, NIGHTLY], ids=["a person", "a schedule"])
+def test_a_folder_that_became_a_link_since_is_refused(own: Repo, tmp_path: Path, asked_by: dict) -> None:
+    """Its scope is that of the name: the folder behind it may have a job at this moment."""
     own.path.rename(own.path.parent / "elsewhere")
     own.path.symlink_to("elsewhere")
 
-    refused = ready(LocalJob(folder=str(own.path), task="x"), tmp_path / "jobs")
+    refused = ready(LocalJob(folder=str(own.path), task="x", **asked_by), tmp_path / "jobs")
 
     assert refused == Refusal(Reason.CONFIG_REFUSED, "is-a-link")
 
