@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from dispatch.operator_files.mending import hint
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 
 # Two thousand triggers, each with a page of a task.
@@ -34,7 +35,7 @@ def load(content: bytes, *, name: str) -> Any:
     except UnicodeDecodeError as error:
         raise _error(name, f"is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
+        where = f"line {error.lineno}, column {error.colno}{hint(error.doc, error.pos, error.msg)}"
         raise _error(name, f"is not JSON: {error.msg.removesuffix(' at')} at {where}") from error
     except RecursionError as error:
         raise _error(name, _TOO_DEEP) from error

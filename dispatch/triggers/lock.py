@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -61,13 +62,26 @@ def held(target: Path) -> Iterator[Lock]:
     if descriptor is None:
         raise LockedError(
             f"{target} is being rewritten by somebody else, who has {path.name}. Nothing was changed;"
-            " try again."
+            f" try again.{_stuck(path)}"
         )
     lock = Lock(target, path, descriptor)
     try:
         yield lock
     finally:
         _release(lock)
+
+
+def _stuck(path: Path) -> str:
+    """Say what to do about a lock that is no lock of ours, or that we could not take away."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return ""
+    age = abs(time.time() - found.st_mtime)
+    if stat.S_ISREG(found.st_mode) and age <= STALE_SECONDS:
+        return ""
+    what = "is no lock file" if not stat.S_ISREG(found.st_mode) else f"is {age:.0f} s old"
+    return f" {path.name} {what}: if nobody is at it, remove it by hand."
 
 
 def _created(path: Path) -> int | None:

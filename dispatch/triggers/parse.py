@@ -59,11 +59,11 @@ def place_of(index: int, row: object) -> str:
 
 def _rows(document: object, problems: list[Problem]) -> Sequence[Any]:
     if not isinstance(document, dict):
-        problems.append(Problem("", f"holds {shown(document)}; allowed is {_FILE}"))
+        problems.append(Problem("", f"holds {_kind_of(document)}; allowed is {_FILE}"))
     elif PART not in document:
         problems.append(Problem(PART, 'is missing; add "triggers": [], with an object for each in it'))
     elif not isinstance(document[PART], list):
-        problems.append(Problem(PART, f"is {shown(document[PART])}; allowed is a list of objects"))
+        problems.append(Problem(PART, f"is {_kind_of(document[PART])}; allowed is a list of objects"))
     elif len(document[PART]) > MOST_ENTRIES:
         problems.append(Problem(PART, f"has {len(document[PART])} entries; allowed are {MOST_ENTRIES}"))
     else:
@@ -82,7 +82,7 @@ def _entry(index: int, row: object, problems: list[Problem]) -> Trigger | None:
     """Read one entry; None when a part of it is not there at all."""
     place = place_of(index, row)
     if not isinstance(row, dict):
-        problems.append(Problem(place, f"is {shown(row)}; allowed is {_ENTRY}"))
+        problems.append(Problem(place, f"is {_kind_of(row)}; allowed is {_ENTRY}"))
         return None
     on = _part(row, "on", place, problems)
     run = _part(row, "run", place, problems)
@@ -102,9 +102,20 @@ def _entry(index: int, row: object, problems: list[Problem]) -> Trigger | None:
 def _part(row: Mapping[str, Any], part: str, place: str, problems: list[Problem]) -> Given | None:
     if isinstance(row.get(part), dict):
         return Given(row[part], f"{place}: {part}", problems)
-    found = f"is {shown(row[part])}" if part in row else "is missing"
+    found = f"is {_kind_of(row[part])}" if part in row else "is missing"
     problems.append(Problem(f"{place}: {part}", f"{found}; allowed is {_ENTRY}"))
     return None
+
+
+def _kind_of(value: object) -> str:
+    """Show what stands in the place of a whole part; what is in it is not shown: it may be a secret."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return f"a list of {len(value)}"
+        case _:
+            return shown(value)
 
 
 def _type(on: Given) -> str | None:

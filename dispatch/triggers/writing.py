@@ -174,11 +174,16 @@ def _look(path: Path) -> _Look:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what writers left that were killed: who has the lock is the only one who writes."""
+    """Remove what writers left that were killed: who has the lock is the only one who writes.
+
+    What cannot be removed, since it is another user's or a folder, is in nobody's way.
+    """
     name = re.compile(rf"{re.escape(target.name)}\.\d+\.\d+\.tmp")
-    for left in target.parent.iterdir():
-        if name.fullmatch(left.name):
-            left.unlink(missing_ok=True)
+    with suppress(OSError):
+        for left in target.parent.iterdir():
+            if name.fullmatch(left.name):
+                with suppress(OSError):
+                    left.unlink()
 
 
 def _unwritable(path: Path, error: OSError) -> OperationalError:

@@ -79,7 +79,23 @@ def test_a_file_that_loads_is_counted(person):
         "file": "standard input",
         "entries": {},
         "unknown": [],
+        "relative": [],
     }
+
+
+@pytest.mark.parametrize("path", ["~/site", "$HOME/site", "C:\\site", "site", "./site"])
+def test_a_folder_that_no_host_can_find_is_said(person, path):
+    found = cron("a")
+    found["run"] |= {"folder": path, "skillsDir": "/srv/skills"}
+    given = json.dumps({"triggers": [found]}).encode()
+
+    out, _ = person.types("--check", "-", given=given)
+
+    place = 'trigger at index 0 (cron trigger "a"): run.folder'
+    assert out.splitlines()[1:] == [f"{place} is {path!r}, which is no absolute path: no host serves it."]
+    assert json.loads(person.types("--check", "-", "--json", given=given)[0])["relative"] == [
+        f"{place} is {path!r}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +132,18 @@ def test_what_is_wrong_is_said_and_changes_nothing(person, words, says, file):
     assert {path: path.read_bytes() for path in person.home.iterdir()} == before
 
 
-@pytest.mark.parametrize("words", [["--add", ENTRY, "--remove", "0"], ["--next", "0"], ["--next", "x"]])
-def test_what_cannot_be_meant_is_refused(person, words):
-    with pytest.raises(CommandError):
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--add", ENTRY, "--remove", "0"], "not allowed with"),
+        *(
+            (["--next", text], f"{text[:9]}.* expected a whole number from 1 to 100")
+            for text in ("0", "101", "x", "-1", "1" * 5000)
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(person, words, says):
+    with pytest.raises(CommandError, match=says):
         person.types(*words)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -29,13 +30,36 @@ def said_of(content: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("\ufeff \n", " (there is nothing in it)"),
+        ('{"a": 1, \n}', " (no comma before the })"),
+        ("[1,]", " (no comma before the ])"),
+        ("// mine\n{}", " (JSON has no comments; take it out)"),
+        ('{"a": 1 # mine\n}', " (JSON has no comments; take it out)"),
+        ("{'a': 1}", ' (quotes are plain and double, as in "on")'),
+        ('{"a": \u201cb\u201d}', ' (quotes are plain and double, as in "on")'),
+        ('{"a": True}', " (true, false and null are written small)"),
+        (r'{"folder": "C:\work"}', r" (a backslash is written twice, as in C:\\work)"),
+        (r'{"folder": "C:\users"}', r" (a backslash is written twice, as in C:\\work)"),
+        ('{"a": [1, 2]', " (the end of it is missing)"),
+        ('{"a": 1 "b": 2}', ""),
+        ("{a: 1}", ""),
+        ("{,}", ""),
+    ],
+)
+def test_a_slip_that_many_make_is_said_with_how_to_mend_it(text, how):
+    (said,) = said_of(text.encode())
+    place, _, _ = said.partition(" (")
+
+    assert re.fullmatch(r"is not JSON: .* at line \d+, column \d+", place)
+    assert said == f"{place}{how}"
+
+
+@pytest.mark.parametrize(
     ("content", "problems"),
     [
-        (b"", ["is not JSON: Expecting value at line 1, column 1"]),
-        (
-            b'{"a": 1,}',
-            ["is not JSON: Expecting property name enclosed in double quotes at line 1, column 9"],
-        ),
+        (b"", ["is not JSON: Expecting value at line 1, column 1 (there is nothing in it)"]),
         (b'{\n  "a": 01}', ["is not JSON: Expecting ',' delimiter at line 2, column 9"]),
         (b"{} {}", ["is not JSON: Extra data at line 1, column 4"]),
         (b'{"a": "b\x01"}', ["is not JSON: Invalid control character at line 1, column 9"]),

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from dispatch.console.trigger_check import check
 from dispatch.console.trigger_restore import restore
 from dispatch.operator_files import strict_json
 from dispatch.operator_files.content import opened, read_from
-from dispatch.operator_files.problems import OperatorFileError, Problem
+from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 from dispatch.triggers import writing
 from dispatch.triggers.claims import forget
 from pidispatch_site import conf, log
@@ -168,7 +168,10 @@ def _content(where: str) -> tuple[str, bytes]:
 
 
 def _count(text: str) -> int:
-    # argparse turns the ValueError into usage and exit code 2.
-    if not 1 <= (count := int(text)) <= _MOST_STARTS:
-        raise ValueError
-    return count
+    """Read `--next`; argparse turns the error into usage and exit code 2."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_STARTS))
+    if not (is_number and 1 <= int(text) <= _MOST_STARTS):
+        raise ArgumentTypeError(
+            f"{shown(text)} is no number of starts; expected a whole number from 1 to {_MOST_STARTS}"
+        )
+    return int(text)

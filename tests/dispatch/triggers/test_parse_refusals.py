@@ -106,7 +106,7 @@ REFUSED = [
     (5, f" is 5; {OBJECT}"),
     ({"run": {"kind": "github", "flow": "fix"}}, f": on is missing; {OBJECT}"),
     ({"on": {"type": "label", "any": ["a"]}}, f": run is missing; {OBJECT}"),
-    ({"on": [], "run": {"kind": "github", "flow": "fix"}}, f": on is []; {OBJECT}"),
+    ({"on": [], "run": {"kind": "github", "flow": "fix"}}, f": on is a list of 0; {OBJECT}"),
     (forge({"type": "Label"}), f": on.type is 'Label'; {TYPE}"),
     (forge({"type": GONE}), f": on.type is missing; {TYPE}"),
     (forge({"type": ["cron"]}), f": on.type is ['cron']; {TYPE}"),
@@ -334,11 +334,30 @@ def test_no_forge_has_two_rules_about_comments():
     assert said == f"trigger at index 2: {found}; allowed is one rule about comments for each forge"
 
 
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda entry: [entry],
+        lambda entry: {"triggers": entry},
+        lambda entry: {"triggers": [[entry]]},
+        lambda entry: {"triggers": [{**entry, "run": [entry["run"]]}]},
+        lambda entry: {"triggers": [{**entry, "on": [entry]}]},
+    ],
+)
+def test_of_what_stands_in_a_wrong_place_nothing_is_shown(nested):
+    """A list or an object too many: the reference of a secret may be in it, or the secret itself."""
+    content = json.dumps(nested({"run": {"secrets": {"T": "canary"}}, "on": {"type": "label"}})).encode()
+
+    with pytest.raises(OperatorFileError, match=r"is a list of 1;|is an object;|holds a list of 1;") as error:
+        parse(content, name=NAME)
+    assert "canary" not in str(error.value)
+
+
 NO_FILE = {
     "null": (b"null", 'holds null; allowed is an object such as {"triggers": []}'),
-    "list": (b"[]", 'holds []; allowed is an object such as {"triggers": []}'),
+    "list": (b"[]", 'holds a list of 0; allowed is an object such as {"triggers": []}'),
     "empty": (b"{}", 'triggers is missing; add "triggers": [], with an object for each in it'),
-    "no list": (b'{"triggers": {}}', "triggers is {}; allowed is a list of objects"),
+    "no list": (b'{"triggers": {}}', "triggers is an object; allowed is a list of objects"),
     "too many": (
         b'{"triggers": [' + b"5," * 10_000 + b"5]}",
         "triggers has 10001 entries; allowed are 10000",

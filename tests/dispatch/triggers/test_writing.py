@@ -175,6 +175,15 @@ def test_what_a_killed_writer_left_is_removed_and_what_is_like_it_is_not(path):
     assert left_in(path) == ["my-triggers.json.7.1.tmp", "triggers.json.7.x.tmp"]
 
 
+def test_what_was_left_and_cannot_be_removed_is_in_nobodys_way(path):
+    path.with_name("triggers.json.7.1.tmp").mkdir()
+    path.with_name("triggers.json.7.2.tmp").touch()
+
+    rewrite(path, adding("b"))
+
+    assert (len(entries_of(path)), left_in(path)) == (2, ["triggers.json.7.1.tmp"])
+
+
 # Others at the same file
 
 
@@ -195,6 +204,28 @@ def test_a_lock_that_somebody_has_is_waited_for_as_long_as_there_is_patience(pat
     with pytest.raises(LockedError):
         rewrite(path, adding("c"), patience=Patience(tries=5, pause=lambda: pauses.append(1)))
     assert len(pauses) == 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        pytest.param(lambda lock: lock.mkdir(), "is no lock file", id="folder"),
+        pytest.param(lambda lock: lock.symlink_to("nowhere"), "is no lock file", id="link"),
+        pytest.param(lambda lock: os.mkfifo(lock), "is no lock file", id="pipe"),
+        pytest.param(lambda lock: lock_of(lock.with_suffix(""), age=60), "is 60 s old", id="not ours"),
+        pytest.param(lambda lock: lock_of(lock.with_suffix(""), age=5), None, id="fresh"),
+    ],
+)
+def test_a_lock_that_does_not_go_away_by_itself_is_said(path, monkeypatch, make, says):
+    make(path.with_name(f"{path.name}.lock"))
+    # As in a folder where only its owner may remove a file.
+    monkeypatch.setattr(lock, "_removed", lambda *_: False)
+
+    with pytest.raises(LockedError, match="try again") as error:
+        rewrite(path, adding("b"))
+
+    told = f" triggers.json.lock {says}: if nobody is at it, remove it by hand." if says else ""
+    assert str(error.value).endswith(f"try again.{told}")
 
 
 @pytest.mark.parametrize("age", [11, 3600, -3600])
