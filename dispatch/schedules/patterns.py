@@ -95,7 +95,9 @@ class Recurrence:
 
     def _before_first(self, stretch: Stretch, now: datetime) -> datetime:
         """Give the time on the clock after which those of a stretch begin that are not past."""
-        return max(now + stretch.offset, stretch.first_wall(elapsed=self.elapsed) - _SECOND)
+        first = stretch.first_wall(elapsed=self.elapsed) - _SECOND
+        # Before its start a clock of its offset shows a time that a gap leaves out, and that is to come.
+        return first if now < stretch.start else max(now + stretch.offset, first)
 
     def _merged(self, low: datetime, stretch: Stretch, high: datetime) -> int:
         """Count the times that a gap left out and that fall together with another."""

@@ -137,6 +137,25 @@ def test_each_night_is_as_the_rule_says(name):
             assert passed == (rule[-1] if rule else None, len(rule)), (pattern, begin)
 
 
+@pytest.mark.parametrize("name", ZONES)
+def test_from_whatever_moment_about_the_change_one_looks(name):
+    zone, second = ZoneInfo(name), timedelta(seconds=1)
+    for pattern in MEANT:
+        recurrence = Recurrence.parse(pattern, schedule_id="a", zone=name)
+        for (begin, end), rows in zip(nights(name)[:2], shown(name), strict=False):
+            rule, change = expected(pattern, rows, zone), begin + DAY
+            moments = [
+                change + MINUTE * n for n in (-121, -90, -61, -60, -59, -31, -30, -29, -1, 0, 29, 60, 90)
+            ]
+            for moment in (*moments, change - second, change + second):
+                coming = [instant for instant in rule if instant > moment]
+
+                found = recurrence.after(moment)
+                assert found == coming[0] if coming else found >= end, (pattern, moment)
+                passed = recurrence.last_passed(moment, end - MINUTE)
+                assert passed == (coming[-1] if coming else None, len(coming)), (pattern, moment)
+
+
 def once(wall: datetime, zone: ZoneInfo) -> datetime:
     """The first instant at which the clock shows a time or, where it leaves it out, a later one."""
     first = wall.replace(tzinfo=zone).astimezone(UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
@@ -122,6 +122,29 @@ def test_hosts_that_race_have_each_instant_once(valkey, valkey_url, tables):
         for number in range(5)
         for minute in range(1, 9)
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "evening", "fired"),
+    [
+        ("30 2 * * *", "Europe/Berlin", (3, 28, 20), ["29. 01:00", "30. 00:30"]),
+        ("15,45 1,2 * * *", "Europe/Berlin", (3, 29, 0, 30), ["29. 00:45", "29. 01:00", "29. 23:15"]),
+        ("30 0 * * *", "Asia/Beirut", (3, 28, 20), ["28. 22:00", "29. 21:30"]),
+        ("30 2 * * *", "Europe/Berlin", (10, 24, 20), ["25. 00:30", "26. 01:30"]),
+    ],
+)
+def test_on_a_night_on_which_clocks_change_a_time_of_the_clock_starts_once(
+    valkey, pattern, zone, evening, fired
+):
+    ground = Ground(valkey)
+    ground.clock.now = datetime(2026, *evening, tzinfo=UTC)
+    ground.reconcile(schedule(pattern=pattern, zone=zone))
+    found = []
+    while len(found) < len(fired) and ground.clock.now.day <= 30:
+        found += ground.tick(by=5 * MINUTE)
+        end_all(valkey)
+
+    assert found == fired
 
 
 class TestAnOccurrenceThatWaits:
