@@ -260,3 +260,11 @@ def test_every_command_is_in_the_readme():
     )
 
     assert [name for name in commands if f"manage.py {name}" not in readme] == []
+
+
+def test_every_script_of_the_server_is_plain_ascii():
+    """They are read with the locale's encoding: where that is ASCII, each command would end at its import."""
+    rooms = ("dispatch", "hosts", "runs", "pidispatch_site")
+    scripts = [path for room in rooms for path in (ROOT / room).rglob("*.lua")]
+    assert scripts
+    assert [path.name for path in scripts if not path.read_bytes().isascii()] == []

@@ -3,8 +3,8 @@
 -- ARGV: 1 the prefix of rows  2 the prefix of drains  3 how many hosts to read at most (of more, any that many)
 --       4 how many bytes of one text to answer at most  5 after how many bytes of rows, or of known, to read no more
 --       then the names of the fields.
--- Answers: {now in ms, how many names there are, {row, …}, {name that is drained, …}, how many hosts are known,
---   {known, …}}. A row is one text, because a reader takes long over thousands of small ones: the name, then the
+-- Answers: {now in ms, how many names there are, {row, ...}, {name that is drained, ...}, how many hosts are known,
+--   {known, ...}}. A row is one text, because a reader takes long over thousands of small ones: the name, then the
 --   fields' values, missing as '', each after a zero byte; instead of values 'wrong-type' when the key is no hash,
 --   'unread' beyond the bytes. A known host is its id, a zero byte, its entry.
 --   How many hosts are known is -1 when that key is no hash.

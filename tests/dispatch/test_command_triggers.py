@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -38,17 +39,20 @@ class Person:
     environment: dict[str, str]
     monkeypatch: pytest.MonkeyPatch
 
-    def types(self, *words: str, given: bytes = b"", **changes: str | None) -> tuple[str, str]:
-        """Run the command; what it wrote to standard output and to standard error."""
+    def types(
+        self, *words: str, given: bytes | None = b"", out: Any = None, **changes: str | None
+    ) -> tuple[str, str]:
+        """Run the command, `given` None with a closed standard input; what it wrote to both of the others."""
         values = {**self.environment, **changes}
         environment = {name: value for name, value in values.items() if value is not None}
         self.monkeypatch.setattr("django.conf.settings.PIDISPATCH_ENVIRONMENT", environment)
-        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        stdin = None if given is None else io.TextIOWrapper(io.BytesIO(given))
+        self.monkeypatch.setattr("sys.stdin", stdin)
         # It sets up the log of its process.
         self.monkeypatch.setattr(log, "_current", log._current)
-        out, err = io.StringIO(), io.StringIO()
-        call_command("triggers", *words, stdout=out, stderr=err)
-        return out.getvalue(), err.getvalue()
+        plain, err = io.StringIO(), io.StringIO()
+        call_command("triggers", *words, stdout=out or plain, stderr=err)
+        return plain.getvalue(), err.getvalue()
 
 
 @pytest.fixture
@@ -145,6 +149,28 @@ def test_what_is_wrong_is_said_and_changes_nothing(person, words, says, file):
 def test_what_cannot_be_meant_is_refused(person, words, says):
     with pytest.raises(CommandError, match=says):
         person.types(*words)
+
+
+@pytest.mark.parametrize("words", [["--check", "-"], ["--add", "-"], ["--edit", "a", "-"]])
+@pytest.mark.parametrize("given", [b"", None])
+def test_an_empty_or_closed_standard_input_is_no_entry(person, words, given):
+    with pytest.raises(
+        ConfigurationError, match=r"standard input: is not JSON: .* \(there is nothing in it\)"
+    ):
+        person.types(*words, given=given)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_letters_that_a_terminal_has_not_are_written_in_another_way(person, encoding):
+    person.environment["PI_TRIGGERS_FILE"] = str(person.home / "gr\udcff\u2713.json")
+    added = json.dumps({**cron("b"), "run": {**cron("b")["run"], "task": "\u2713"}})
+
+    for words in (["--add", added], ["--check", person.environment["PI_TRIGGERS_FILE"]]):
+        out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        person.types(*words, out=out)
+        out.flush()
+        said = out.buffer.getvalue().decode(encoding)
+        assert ("\u2713" if encoding == "utf-8" else "\\u2713") in said
 
 
 def test_what_may_work_later_ends_with_one(person):

@@ -129,7 +129,10 @@ class Command(BaseCommand):
             raise OperationalError(found.said(server.shown))
 
     def _answer(self, as_json: dict[str, Any], text: str, options: dict[str, Any]) -> None:
-        self.stdout.write(json.dumps(as_json) if options["json"] else text)
+        encoding = getattr(self.stdout, "encoding", None) or "utf-8"
+        # An entry or a path may have any letters, and what is told of here has happened already.
+        printable = text.encode(encoding, "backslashreplace").decode(encoding)
+        self.stdout.write(json.dumps(as_json) if options["json"] else printable)
 
 
 def _asked(options: dict[str, Any]) -> Asked | None:
@@ -158,7 +161,8 @@ def _entry(text: str) -> dict[str, Any]:
 def _content(where: str) -> tuple[str, bytes]:
     """Read a file, or standard input for a hyphen, and name it; OperatorFileError where that fails."""
     if where == _STDIN:
-        return "standard input", sys.stdin.buffer.read(strict_json.MAX_BYTES + 1)
+        # A closed standard input is an empty one.
+        return "standard input", sys.stdin.buffer.read(strict_json.MAX_BYTES + 1) if sys.stdin else b""
     try:
         with opened(Path(where)) as (descriptor, _):
             return where, read_from(descriptor)
