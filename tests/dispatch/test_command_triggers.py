@@ -198,6 +198,9 @@ def test_a_file_is_made_edited_and_shown_before_and_after(person):
     removed, _ = person.types("--remove", "0", "--json")
 
     assert "would be added. Nothing was written (--dry-run)." in dry
+    assert dry.endswith(f"There was no such file: {path}\n")
+    assert added.endswith(f"There was no such file; it was made: {path}\n")
+    assert str(path) not in changed
     assert '+        "pattern": "0 3 * * *"' in added
     assert 'Trigger at index 0 (cron trigger "a") was added.' in added
     assert "give the other hosts of the fleet the same change" in added

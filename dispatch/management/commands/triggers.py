@@ -105,6 +105,9 @@ class Command(BaseCommand):
         except OperatorFileError as error:
             raise ConfigurationError(_NOT_CHANGED, *error.problems) from error
         said = asked.said(is_written=is_written, in_fleet=conf.one("PI_WORKER_NAME", environment) is not None)
+        if written.before is None:
+            # It may be a slip in the path, or another folder than the worker starts in.
+            said += f"\nThere was no such file{'; it was made' if is_written else ''}: {path}"
         changes = difference(written.before, written.after, name=str(path))
         self._answer(asked.as_json(file=str(path), is_written=is_written), f"{changes}\n\n{said}", options)
         if is_written and asked.armed:
