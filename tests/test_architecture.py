@@ -91,6 +91,7 @@ PURE = (
     "dispatch/money/windows.py",
     "dispatch/operator_files/fields.py",
     "dispatch/operator_files/integers.py",
+    "dispatch/operator_files/mending.py",
     "dispatch/operator_files/overlay.py",
     "dispatch/operator_files/overlay_edit.py",
     "dispatch/operator_files/pause_windows.py",
