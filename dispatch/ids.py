@@ -20,6 +20,8 @@ MAX_ID_BYTES = 200
 
 # What the ids of a schedule's jobs begin with.
 OCCURRENCE = "repeat:"
+# What those begin with that a person starts.
+MANUAL = "manual:"
 
 _INSTANT = re.compile(r"[0-9]{1,15}")
 _RQ_ID = re.compile(r"(?:[A-Za-z0-9-]|_[0-9a-f]{2})+")
@@ -109,7 +111,7 @@ def occurrence_id(schedule_id: str, *, instant: datetime) -> str:
 
 def manual_id(schedule_id: str, *, instant: datetime) -> str:
     """Name a schedule's job that a person starts at this instant: `manual:<schedule>:<epoch ms>` (Q 17)."""
-    return f"manual:{schedule_id}:{epoch_ms(instant)}"
+    return f"{MANUAL}{schedule_id}:{epoch_ms(instant)}"
 
 
 def occurrence_of(job_id: str) -> tuple[str, int | None] | None:

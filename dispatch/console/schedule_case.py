@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dispatch.console import schedule_endings
 from dispatch.console.schedule_facts import Installed, LastRun, Line, TableLook
 from dispatch.console.schedule_history import History
-from dispatch.console.schedule_states import NOT_ASKED, Hindrance, told
+from dispatch.console.schedule_states import NOT_ASKED, Hindrance, besides, told
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.instants import epoch_ms, instant_of
 from dispatch.schedules import missed
@@ -38,9 +39,9 @@ class Case:
     recurrence: Recurrence | None
     installed: tuple[Installed, ...] = ()
 
-    def dues(self, now: datetime, last: LastRun | None) -> Dues:
-        """Tell what was due until `now` (aware), `last` being the last run that is known."""
-        since_ms = self._since_ms(last)
+    def dues(self, now: datetime, runs: Iterable[LastRun]) -> Dues:
+        """Tell what was due until `now` (aware), `runs` being the last runs that are known."""
+        since_ms = self._since_ms(runs)
         if self.recurrence is None or since_ms is None:
             return Dues()
         since, over = instant_of(since_ms), now - GRACE
@@ -62,6 +63,9 @@ class Case:
             hindered=hindered.reason if hindered else None,
         )
         state, words, remedy = told(verdict, hindered, past.newest_wait)
+        if not remedy and past.last and schedule_endings.is_bad(past.last):
+            state, remedy = past.last.outcome, schedule_endings.remedy(self.id, past.last)
+            words = "; ".join(filter(None, (schedule_endings.brief(past.last), besides(words))))
         will_start = any(one.torn is None for one in self.installed)
         return Line(
             id=self.id,
@@ -78,7 +82,7 @@ class Case:
             differs=self._differs,
         )
 
-    def unasked(self, now: datetime, last: LastRun | None, upcoming: int) -> Line:
+    def unasked(self, now: datetime, runs: Sequence[LastRun], upcoming: int) -> Line:
         """Tell what the file alone says of it."""
         return Line(
             id=self.id,
@@ -86,7 +90,7 @@ class Case:
             zone=self.schedule.zone if self.schedule else "",
             authored=self.file.cron.get(self.id),
             upcoming=self._upcoming(now, upcoming),
-            last=last,
+            last=max(runs, key=lambda one: one.instant_ms, default=None),
             state=NOT_ASKED,
             words="how it stands is in Valkey, which was not reached",
         )
@@ -97,14 +101,14 @@ class Case:
         own = [one for one in self.installed if one.queue == self.file.queue and one.torn is None]
         return authored is not None and any(one.schedule != authored for one in own)
 
-    def _since_ms(self, last: LastRun | None) -> int | None:
+    def _since_ms(self, runs: Iterable[LastRun]) -> int | None:
         """Tell since when it has to keep its word: put in as it is, torn down, else last run."""
         same = [one for one in self.installed if _when(one.schedule) == _when(self.schedule)]
         found = [one.torn.at_ms if one.torn else one.since_ms for one in same]
         known = [one for one in found if one is not None]
         if known:
             return min(known)
-        return last.instant_ms if last else None
+        return next((run.instant_ms for run in runs if not run.by_hand), None)
 
     def _upcoming(self, now: datetime, count: int) -> tuple[int, ...]:
         kept = [one.next_ms for one in self.installed if one.torn is None]

@@ -67,7 +67,10 @@ class JobLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRun:
-    """The last occurrence that has ended; `outcome`, `reason` and `host` are blank where not known."""
+    """A job of a schedule that has ended; `outcome`, `reason` and `host` are blank where not known.
+
+    `instant_ms` is its instant, or when somebody asked for it by hand (`by_hand`).
+    """
 
     job_id: str
     instant_ms: int
@@ -75,6 +78,7 @@ class LastRun:
     outcome: str = ""
     reason: str = ""
     host: str = ""
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

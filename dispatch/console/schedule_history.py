@@ -14,11 +14,12 @@ from dispatch.instants import instant_of, instant_or_none
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
 from dispatch.schedules.missed import Fate, Occurrence
+from hosts.names import host_of_queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The occurrences that left a trace, why some wait by instant (ms), and the last that ended."""
+    """The occurrences that left a trace, why some wait by instant (ms), and the last run that ended."""
 
     occurrences: tuple[Occurrence, ...] = ()
     waits: Mapping[int, Wait] = field(default_factory=dict)
@@ -53,11 +54,11 @@ def history(
     schedule_id: str,
     installed: Sequence[Installed],
     jobs: Mapping[int, JobLook],
-    run: LastRun | None,
+    runs: Sequence[LastRun],
     facts_of: Callable[[Entry], QueueFacts],
 ) -> History:
-    """Put together what is known: `jobs` by instant (ms), `run` the newest record."""
-    ended = [*_ended(schedule_id, jobs), *([run] if run else [])]
+    """Put together what is known: `jobs` by instant (ms), `runs` the newest records."""
+    ended = [*_ended(schedule_id, jobs), *(run for run in runs if not run.by_hand)]
     there = jobs.keys() | {one.instant_ms for one in ended}
     # An id is forgotten a day after its end, and the record may be another host's.
     ended += (_somewhere(schedule_id, instant) for instant in noted(schedule_id, installed) - there)
@@ -70,7 +71,7 @@ def history(
         occurrences=tuple(_occurrences(installed, jobs, ended, waits)),
         waits=waits,
         # Of two sources for one occurrence the one that knows more.
-        last=max(ended, key=lambda one: (one.instant_ms, one.outcome, one.host), default=None),
+        last=max([*ended, *runs], key=lambda one: (one.instant_ms, one.outcome, one.host), default=None),
     )
 
 
@@ -102,12 +103,14 @@ def _ended(schedule_id: str, jobs: Mapping[int, JobLook]) -> Iterator[LastRun]:
     for instant, look in jobs.items():
         if look.entry.state.is_over:
             outcome, reason = ended_as(look.entry.state, look.ended_with)
+            is_known = look.ended_with is not None or look.entry.state is State.FAILED
             yield LastRun(
                 job_id=job_id(schedule_id, instant),
                 instant_ms=instant,
                 ended_ms=look.entry.since_ms,
-                outcome=outcome.value,
+                outcome=outcome.value if is_known else "",
                 reason=reason or "",
+                host=host_of_queue(look.entry.queue) or "",
             )
 
 

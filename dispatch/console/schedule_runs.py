@@ -1,35 +1,41 @@
-"""The last recorded run of schedules, out of the run table of this host."""
+"""The last recorded runs of schedules, out of the run table of this host."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from django.db import DatabaseError, InterfaceError, connection
 
 from dispatch.console.schedule_facts import LastRun
 from dispatch.console.schedule_history import instant_in
-from dispatch.ids import OCCURRENCE
+from dispatch.ids import MANUAL, OCCURRENCE
 from dispatch.instants import epoch_ms
 from pidispatch_site.errors import PidispatchError
 from runs import latest
 from runs.models import Run
 
-# The last runs of these schedules up to an instant (ms), by id; None where nobody can tell.
-Runs = Callable[[Iterable[str], int], Mapping[str, LastRun] | None]
+# The last runs of these schedules up to an instant (ms), by id: of its instants and by hand, of each the last
+# one if there is one; None where nobody can tell.
+Runs = Callable[[Iterable[str], int], Mapping[str, Sequence[LastRun]] | None]
 
 
-def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, LastRun] | None:
+def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, Sequence[LastRun]] | None:
     """Find them in the table; None where it cannot be read. Makes no database where there is none."""
     if not _is_there():
         return {}
-    prefixes = {f"{OCCURRENCE}{one}:": one for one in schedule_ids}
+    prefixes = {f"{kind}{one}:": (one, kind) for one in schedule_ids for kind in (OCCURRENCE, MANUAL)}
     try:
         found = latest.newest(list(prefixes), until_ms=until_ms)
     except (DatabaseError, InterfaceError, PidispatchError):
         return None
-    runs = ((prefixes[prefix], _last_run(prefixes[prefix], run)) for prefix, run in found.items())
-    return {schedule_id: run for schedule_id, run in runs if run}
+    runs: dict[str, list[LastRun]] = defaultdict(list)
+    for prefix, run in found.items():
+        schedule_id, kind = prefixes[prefix]
+        if known := _last_run(schedule_id, run, by_hand=kind == MANUAL):
+            runs[schedule_id].append(known)
+    return runs
 
 
 def _is_there() -> bool:
@@ -39,8 +45,10 @@ def _is_there() -> bool:
     return not is_file or "PROBLEMS" in connection.settings_dict or Path(name).exists()
 
 
-def _last_run(schedule_id: str, run: Run) -> LastRun | None:
-    instant_ms = instant_in(run.job_id, schedule_id)
+def _last_run(schedule_id: str, run: Run, *, by_hand: bool) -> LastRun | None:
+    # Both are written alike.
+    job_id = f"{OCCURRENCE}{run.job_id.removeprefix(MANUAL)}" if by_hand else run.job_id
+    instant_ms = instant_in(job_id, schedule_id)
     if instant_ms is None or not run.final:
         return None
     ended = run.ended_at or run.started_at
@@ -51,4 +59,5 @@ def _last_run(schedule_id: str, run: Run) -> LastRun | None:
         outcome=run.outcome,
         reason=run.reason or "",
         host=run.host or "",
+        by_hand=by_hand,
     )

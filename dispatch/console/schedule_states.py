@@ -17,17 +17,18 @@ from dispatch.console.obstacles import (
     obstacle,
 )
 from dispatch.console.schedule_facts import Installed, TableLook
-from dispatch.console.standing import WORKER_SILENT, is_due, reason_of
+from dispatch.console.standing import BEING_CHECKED, DUE, IN_LINE, WORKER_SILENT, is_due, reason_of
 from dispatch.console.waiting import sentence, sleep_of
 from dispatch.queue.entries import Entry
 from dispatch.queue.owner import boot_of
 from dispatch.queue.states import State
+from dispatch.queue.waiters import WaitReason
 from dispatch.schedules.missed import GRACE, MissedReason, Standing, Verdict
 
 OK = "ok"
 NOT_ASKED = "not-asked"
 
-# What holds up a whole queue, as the reason why an occurrence is missing.
+# What a job waits for, as the reason why its record is missing; what its schedule asks for is none.
 _HELD: Mapping[str, MissedReason] = {
     FLEET_PAUSED: MissedReason.PAUSED,
     QUEUE_PAUSED: MissedReason.PAUSED,
@@ -35,6 +36,14 @@ _HELD: Mapping[str, MissedReason] = {
     WORKER_SILENT: MissedReason.HOST_GONE,
     DRAINED: MissedReason.DRAINING,
     ENGINE_SILENT: MissedReason.ENGINE_SILENT,
+    WaitReason.PAUSE_WINDOW: MissedReason.PAUSE_WINDOW,
+    WaitReason.CAP: MissedReason.CAP,
+    WaitReason.SCOPE_BUSY: MissedReason.SCOPE_BUSY,
+    WaitReason.SCOPE_BUSY_FLEET: MissedReason.SCOPE_BUSY_FLEET,
+    WaitReason.RETRY: MissedReason.RETRY,
+    IN_LINE: MissedReason.IN_LINE,
+    DUE: MissedReason.IN_LINE,
+    BEING_CHECKED: MissedReason.BEING_CHECKED,
 }
 _LATE_MS = GRACE // timedelta(milliseconds=1)
 
@@ -56,7 +65,7 @@ class Hindrance:
 class Wait:
     """Why a job of a schedule has not begun: the token, half a sentence, what ends it.
 
-    `held` is the reason where that is none of its own but holds up its whole queue.
+    `held` is the reason for which its occurrence is missed in time; None: its schedule asks for the wait.
     """
 
     why: str
@@ -85,7 +94,8 @@ def wait_of(entry: Entry, queue: QueueFacts) -> Wait:
         ends = "Any live worker puts it back to the front of its queue."
     else:
         brief, ends = "its turn has not come yet", "A worker takes it when a slot is free (PI_CONCURRENCY)."
-    return Wait(why=why, brief=brief, ends=ends, held=_HELD.get(why))
+    held = None if why == WaitReason.WAIT else _HELD.get(why, MissedReason.UNKNOWN)
+    return Wait(why=why, brief=brief, ends=ends, held=held)
 
 
 def told(verdict: Verdict, hindered: Hindrance | None, waits: Wait | None) -> tuple[str, str, str]:
@@ -106,6 +116,11 @@ def told(verdict: Verdict, hindered: Hindrance | None, waits: Wait | None) -> tu
     if hindered.passes:
         return OK, f"ok so far, but {hindered.brief}", ""
     return hindered.reason.value, hindered.brief, hindered.remedy
+
+
+def besides(words: str) -> str:
+    """Say how it stands after something else that was said of it; blank for what is in order."""
+    return words.removeprefix(f"{OK} so far, but ").removeprefix(OK).removeprefix(", ")
 
 
 def _missed(verdict: Verdict, hindered: Hindrance | None, waits: Wait | None) -> tuple[str, str]:

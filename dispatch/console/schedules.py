@@ -42,7 +42,7 @@ def read(
     found = cases(file, tables)
     last = runs(found, now_ms + _AHEAD_MS)
     now = instant_of(now_ms)
-    dues = {one: case.dues(now, (last or {}).get(one)) for one, case in found.items()}
+    dues = {one: case.dues(now, (last or {}).get(one, ())) for one, case in found.items()}
     ids = {
         (one, instant): job_id(one, instant)
         for one, case in found.items()
@@ -56,7 +56,7 @@ def read(
     is_kept = all(case.installed for case in found.values())
     judge = _Judge(tables, absence(fleet.rows, {} if is_kept else _unserved(file)), now)
     lines = tuple(
-        judge.line(case, dues[one], jobs_of[one], (last or {}).get(one), upcoming)
+        judge.line(case, dues[one], jobs_of[one], (last or {}).get(one, ()), upcoming)
         for one, case in found.items()
     )
     return Overview(
@@ -68,7 +68,7 @@ def of_file(file: TriggersFile, runs: Runs, *, now: datetime, upcoming: int = 1)
     """Tell what the file alone says, where Valkey is not there to be asked; `now` is aware."""
     found = cases(file, ())
     last = runs(found, epoch_ms(now) + _AHEAD_MS)
-    lines = tuple(case.unasked(now, (last or {}).get(one), upcoming) for one, case in found.items())
+    lines = tuple(case.unasked(now, (last or {}).get(one, ()), upcoming) for one, case in found.items())
     return Overview(now_ms=epoch_ms(now), file=file, lines=lines, has_runs=last is not None)
 
 
@@ -87,10 +87,10 @@ class _Judge:
         case: Case,
         dues: Dues,
         jobs: Mapping[int, JobLook],
-        run: LastRun | None,
+        runs: Sequence[LastRun],
         upcoming: int,
     ) -> Line:
-        past = history(case.id, case.installed, jobs, run, self._facts_of)
+        past = history(case.id, case.installed, jobs, runs, self._facts_of)
         hindered = hindrance(case.installed, self._tables) if case.installed else self._absent(case.id)
         return case.line(self._now, dues, past, hindered, upcoming)
 

@@ -65,6 +65,7 @@ def _last(run: LastRun | None) -> Mapping[str, Any] | None:
         "outcome": run.outcome or None,
         "reason": run.reason or None,
         "host": run.host or None,
+        "byHand": run.by_hand,
     }
 
 

@@ -15,6 +15,7 @@ from dispatch.console.schedule_facts import Installed, LastRun, Line, Overview
 from dispatch.console.schedule_states import NOT_ASKED
 from dispatch.console.trigger_words import matches, once, short, slot
 from dispatch.console.triggers_file import VARIABLE
+from dispatch.schedules.missed import Standing
 from dispatch.triggers.entries import Trigger
 from hosts import names
 from runs import wording
@@ -61,8 +62,15 @@ def last(run: LastRun | None, now_ms: int) -> str:
     if not run.outcome:
         return f"for {stamp(run.instant_ms)}, its record is not here"
     how = f"{wording.outcome_name(run.outcome).lower()}{f' ({short(run.reason)})' if run.reason else ''}"
-    ago = f" {span(now_ms - run.ended_ms)} ago" if run.ended_ms is not None else ""
-    return f"{how}{ago}{f' on {short(run.host)}' if run.host else ''}"
+    return f"{how}{_when(run, now_ms)}"
+
+
+def _when(run: LastRun, now_ms: int) -> str:
+    ago = (
+        f" {span(now_ms - run.ended_ms)} ago" if run.ended_ms is not None else f" for {stamp(run.instant_ms)}"
+    )
+    hand = ", started by hand" if run.by_hand else ""
+    return f"{ago}{f' on {short(run.host)}' if run.host else ''}{hand}"
 
 
 def _head(overview: Overview) -> Iterator[str]:
@@ -83,7 +91,7 @@ def _schedule(line: Line, overview: Overview, marks: Marks, columns: int) -> Ite
     mark = "-" if line.state == NOT_ASKED else marks[Mark.WARNING if line.is_alarm else Mark.OK]
     what = _what(line)
     yield f"{mark} {line.id}: {line.pattern or 'unreadable'}{f' ({line.zone})' if line.zone else ''}{what}"
-    details = [_next(line, overview), f"{line.words}; last run: {last(line.last, overview.now_ms)}"]
+    details = [_next(line, overview), _stands(line, overview.now_ms)]
     if line.differs:
         details.append("the file of this host has it otherwise, and its worker has not taken that over")
     if line.authored is None and overview.file.triggers is not None:
@@ -92,6 +100,15 @@ def _schedule(line: Line, overview: Overview, marks: Marks, columns: int) -> Ite
         details.append(f"fix: {line.remedy}")
     for detail in details:
         yield from wrap(detail, columns, initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _stands(line: Line, now_ms: int) -> str:
+    """Say how it stands and ran last, each once."""
+    if line.last is None and line.verdict and line.verdict.standing is Standing.NOT_DUE:
+        return line.words
+    if line.last and line.state == line.last.outcome:
+        return f"{line.words}; that was{_when(line.last, now_ms)}"
+    return f"{line.words}; last run: {last(line.last, now_ms)}"
 
 
 def _what(line: Line) -> str:

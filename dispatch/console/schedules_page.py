@@ -27,10 +27,14 @@ MOST_SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A schedule as a line of the page; `tone` is an outcome whose colour fits."""
+    """A schedule as a line of the page; `tone` is an outcome whose colour fits.
+
+    `words` go on after the token of its state.
+    """
 
     line: Line
     tone: str
+    words: str
     what: str
     where: str
     upcoming: str
@@ -99,6 +103,7 @@ def _row(line: Line, now_ms: int) -> Row:
     return Row(
         line=line,
         tone=_tone(line),
+        words=line.words.removeprefix(line.state).lstrip(",: "),
         what=f"{slot(run)} in {run.folder}" if run else "",
         where=where(line),
         upcoming=stamp(following) if following is not None else "",

@@ -1,7 +1,7 @@
 """Whether a schedule kept its word: what became of its last due occurrence, and why nothing did.
 
 An occurrence that has not become a record by its instant plus `GRACE` is missed, unless it runs, or waits for
-something of its own: silence is an alarm, slowness is told.
+the conditions that its schedule asks for: silence is an alarm, whatever keeps a job.
 """
 
 from __future__ import annotations
@@ -32,7 +32,21 @@ class MissedReason(StrEnum):
     UNSERVED = "unserved"
     NOT_INSTALLED = "not-installed"
     PREVIOUS_WAITS = "previous-waits"
+    # What its own job waits for: the tokens of `why`.
+    PAUSE_WINDOW = "pause-window"
+    CAP = "cap"
+    SCOPE_BUSY = "scope-busy"
+    SCOPE_BUSY_FLEET = "scope-busy-fleet"
+    RETRY = "retry"
+    IN_LINE = "in-line"
+    BEING_CHECKED = "being-checked"
     UNKNOWN = "unknown"
+
+
+# What holds up every job of a queue, the next one of a schedule as well as its last.
+_OF_QUEUE = frozenset(
+    {MissedReason.PAUSED, MissedReason.HOST_GONE, MissedReason.DRAINING, MissedReason.ENGINE_SILENT}
+)
 
 
 class Fate(StrEnum):
@@ -48,8 +62,8 @@ class Fate(StrEnum):
 class Occurrence:
     """One occurrence that left a trace, at its instant (ms).
 
-    `why` is the token that a waiting one waits for. `held` is set where that is no wait of its own, but holds
-    up its whole queue.
+    `why` is the token that a waiting one waits for, `held` the reason for which it is missed when its grace
+    is over; None: it waits for what its schedule asks for.
     """
 
     instant_ms: int
@@ -120,7 +134,8 @@ def judge(
     if due_ms is None:
         return Verdict(standing=Standing.NOT_DUE)
     if newest and newest.fate is Fate.WAITING:
-        return _missed(due_ms, newest.held or MissedReason.PREVIOUS_WAITS, newest.why)
+        of_both = newest.held if newest.held in _OF_QUEUE else None
+        return _missed(due_ms, of_both or MissedReason.PREVIOUS_WAITS, newest.why)
     if any(one.instant_ms >= due_ms for one in known):
         return _missed(due_ms, MissedReason.PREVIOUS_WAITS)
     return _missed(due_ms, hindered or MissedReason.UNKNOWN)

@@ -38,7 +38,7 @@ def schedule(schedule_id: str = "nightly", pattern: str = "* * * * *", **run: An
     return Schedule(schedule_id, pattern, "UTC", made["run"])
 
 
-def no_runs(_ids: Iterable[str], _until: int) -> Mapping[str, LastRun] | None:
+def no_runs(_ids: Iterable[str], _until: int) -> Mapping[str, Sequence[LastRun]] | None:
     return {}
 
 
@@ -49,7 +49,7 @@ class Bench:
     client: redis.Redis
     folder: Path
     entries: Sequence[Mapping[str, Any]] = ()
-    runs: Mapping[str, LastRun] = field(default_factory=dict)
+    runs: Mapping[str, Sequence[LastRun]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now_ms = now_ms(self.client)

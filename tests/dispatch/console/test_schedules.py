@@ -44,10 +44,10 @@ def started(bench, due):
     bench.client.hset(bench.enqueue("nightly", due), "status", "started")
 
 
-def ended(bench, due):
+def ended(bench, due, with_word="completed"):
     key = bench.enqueue("nightly", due)
     bench.client.hset(key, mapping={"status": "finished", "ended_at": "2026-01-01T00:00:00.000000Z"})
-    bench.client.xadd(key.replace(b":job:", b":results:"), dict([returned("over-budget")]))
+    bench.client.xadd(key.replace(b":job:", b":results:"), dict([returned(with_word)]))
 
 
 def paused(bench, due):
@@ -55,9 +55,14 @@ def paused(bench, due):
     switches.pause(bench.client, [ALPHA], by="ann", reason="lunch")
 
 
-def asleep(bench, due):
-    changes = {"status": "scheduled", "reason": "pause-window", "until": str(bench.now_ms + HOUR_MS)}
-    bench.client.hset(bench.enqueue("nightly", due), mapping=changes)
+def asleep(reason):
+    """Have it sleep for this reason."""
+
+    def happened(bench, due):
+        changes = {"status": "scheduled", "reason": reason, "until": str(bench.now_ms + HOUR_MS)}
+        bench.client.hset(bench.enqueue("nightly", due), mapping=changes)
+
+    return happened
 
 
 def previous_waits(bench, due):
@@ -100,7 +105,7 @@ def elsewhere(bench, due):
 
 def recorded(bench, due):
     job_id = occurrence_id("nightly", instant=instant_of(due))
-    bench.runs = {"nightly": LastRun(job_id=job_id, instant_ms=due, outcome="failed", reason="stalled")}
+    bench.runs = {"nightly": [LastRun(job_id=job_id, instant_ms=due, outcome="completed")]}
 
 
 def put_in_just_now(bench, due):
@@ -123,7 +128,19 @@ STATES = {
     "it ran on another host": (elsewhere, "ok", None, "ok"),
     "paused": (paused, "missed", "paused", f"the queue {ALPHA} is paused by ann: lunch"),
     "drained": (drained, "missed", "draining", "is drained by ann: new disk"),
-    "a pause window": (asleep, "waiting", "pause-window", "a pause window holds"),
+    "in line": (lambda bench, due: bench.enqueue("nightly", due), "missed", "in-line", "its turn has not"),
+    "what it waits for itself": (asleep("wait"), "waiting", "wait", "its conditions are not met yet"),
+    **{
+        f"asleep: {reason}": (asleep(reason), "missed", reason, part)
+        for reason, part in {
+            "pause-window": "a pause window holds",
+            "cap": "a cap is used up",
+            "scope-busy": "its folder or repository is busy",
+            "scope-busy-fleet": "as many jobs of its repository run",
+            "retry": "it could not run and is tried again",
+        }.items()
+    },
+    "asleep: what a later version knows": (asleep("moon"), "missed", "unknown", "the reason given is moon"),
     "the one before waits": (previous_waits, "missed", "previous-waits", "before it still waits (its turn"),
     "the host is gone": (gone, "missed", "host-gone", "the worker alpha, which alone takes jobs from"),
     "torn down": (torn, "missed", "torn-down", f"torn down on {ALPHA}: its jobs lost their workers 4 times"),
@@ -146,9 +163,52 @@ def test_what_became_of_the_last_due_occurrence(case, bench):
 
 
 def test_what_ended_is_told_with_how_it_ended(bench):
-    ended(bench, hourly(bench))
+    ended(bench, hourly(bench), "over-budget")
 
-    assert (bench.line().last.outcome, bench.line().last.reason) == ("policy", "over-budget")
+    last = bench.line().last
+    assert (last.outcome, last.reason, last.host) == ("policy", "over-budget", "alpha")
+
+
+def a_run(bench, minutes_ago, outcome, reason="", **more):
+    return LastRun(job_id="x", instant_ms=bench.passed(minutes_ago), outcome=outcome, reason=reason, **more)
+
+
+# The last run at an instant, one that was started by hand: state and a part of words and remedy.
+BAD = {
+    "refused": ("policy", "provider-unconfigured", None, "policy", "was refused, prov", "such as ANTHROPIC"),
+    "stopped": ("policy", "worker-abort", None, "policy", "its last run was stopped, w", "at its time limit"),
+    "failed": ("failed", "stalled", None, "failed", "its last run failed, stalled", "Look at the folder"),
+    "failed, nobody knows why": ("failed", "", None, "failed", "its last run failed", "`manage.py logs x`"),
+    "mended by hand": ("policy", "over-budget", "completed", "ok", "ok", ""),
+    "by hand neither": ("completed", "", "failed", "failed", "its last run failed", "--trigger nightly"),
+    "of a later version": ("moon", "shine", None, "ok", "ok", ""),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=list(BAD))
+def test_a_last_run_that_came_to_nothing_is_an_alarm_until_one_completes(case, bench):
+    outcome, reason, by_hand, state, words, fix = case
+    hourly(bench)
+    runs = [a_run(bench, 20, outcome, reason)]
+    runs += [a_run(bench, 10, by_hand, by_hand=True)] if by_hand else []
+    bench.runs = {"nightly": runs}
+
+    line = bench.line()
+
+    assert (line.state, line.is_alarm) == (state, state != "ok")
+    assert words in line.words
+    assert fix in line.remedy
+    assert line.verdict.standing == "done"
+
+
+def test_it_stays_one_while_the_next_runs(bench):
+    bench.runs = {"nightly": [a_run(bench, 80, "failed", "stalled")]}
+    started(bench, hourly(bench))
+
+    line = bench.line()
+
+    assert (line.state, line.is_alarm) == ("failed", True)
+    assert line.words.endswith(" runs")
 
 
 def taken_over_late(bench, due):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -11,7 +12,7 @@ from django.db import connection
 from dispatch.console import triggers_file
 from dispatch.console.schedule_runs import last_runs
 from dispatch.console.schedules_shown import show
-from dispatch.ids import occurrence_id
+from dispatch.ids import manual_id, occurrence_id
 from dispatch.instants import instant_of
 from pidispatch_site.errors import ConfigurationError
 from runs import rows
@@ -70,10 +71,10 @@ def test_a_schedule_is_told_with_its_next_starts_its_place_its_last_run_and_its_
     assert code == 0
     assert "Valkey: unix://" in err
     for pattern in (
-        r"As of .* UTC: 1 schedule, none to look after; 5 rules for forges\.",
+        r"As of .* UTC: 1 schedule, 1 to look after; 5 rules for forges\.",
         r"nightly: \d+ \* \* \* \* \(UTC\), flow audit in /",
         r"next \S+ \S+ UTC \(in .*\), \S+ \S+ UTC; on alpha",
-        r"ok; last run: failed \(stalled\) .* ago on bravo",
+        r"its last run failed, stalled; that was .* ago on bravo",
         r"1: github label any of bug, evil; none of wontfix, flow fix",
         r"2: gitlab comment with /do it, command sync --all",
         r"3: github pull request labeled, label all of go, flow fix",
@@ -82,6 +83,26 @@ def test_a_schedule_is_told_with_its_next_starts_its_place_its_last_run_and_its_
     ):
         assert re.search(pattern, out), (pattern, out)
     assert max(map(len, out.splitlines())) <= 140
+
+
+def test_what_was_started_by_hand_is_the_last_run_too(bench, say):
+    due = hourly(bench)
+    instant = instant_of(due)
+    rows.write([a_record(1, job_id=occurrence_id("nightly", instant=instant), outcome=Outcome.FAILED)])
+    by_hand = manual_id("nightly", instant=instant + timedelta(minutes=3))
+    rows.write([a_record(2, job_id=by_hand, host="bravo")])
+
+    _, out, _ = say()
+
+    assert re.search(r"    ok; last run: completed .* ago on bravo, started by hand", out), out
+
+
+def test_that_nothing_was_due_yet_is_said_once(bench, say):
+    bench.entries = [entry(pattern="5 * * * *")]
+    bench.host()
+    bench.install(schedule(pattern="5 * * * *"), age_ms=0)
+
+    assert "    ok, nothing was due yet\n" in say()[1] + "\n"
 
 
 def test_the_same_as_data(bench, say):

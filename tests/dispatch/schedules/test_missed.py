@@ -40,6 +40,8 @@ def stands(standing: Standing, minutes_ago: int, why: str | None = None) -> tupl
 
 ENDED, RUNNING, WAITING, SKIPPED = Fate.ENDED, Fate.RUNNING, Fate.WAITING, Fate.SKIPPED
 PAUSED, GONE = MissedReason.PAUSED, MissedReason.HOST_GONE
+IN_LINE, WINDOW, CAP = MissedReason.IN_LINE, MissedReason.PAUSE_WINDOW, MissedReason.CAP
+WAITS = Standing.WAITING
 NOTHING = (Standing.NOT_DUE, None, None, None)
 
 # What was due an hour ago (or nothing), what is known, what hinders it, what is told.
@@ -50,12 +52,19 @@ TABLE = {
     "it became one late, as a catch-up": (DUE, [at(30, ENDED)], None, stands(Standing.DONE, 30)),
     "it runs": (DUE, [at(60, RUNNING)], None, stands(Standing.RUNNING, 60)),
     "it ended, the next one runs": (DUE, [at(60, ENDED), at(2, RUNNING)], None, stands(Standing.RUNNING, 2)),
-    "it waits in line": (DUE, [at(60, WAITING, "in-line")], None, stands(Standing.WAITING, 60, "in-line")),
+    "its schedule asks for the wait": (DUE, [at(60, WAITING, "wait")], None, stands(WAITS, 60, "wait")),
+    "it waits in line": (DUE, [at(60, WAITING, "due", IN_LINE)], None, missing(IN_LINE, "due")),
+    "it waits in line, its grace is not over": (
+        None,
+        [at(4, WAITING, "in-line", IN_LINE)],
+        None,
+        stands(WAITS, 4, "in-line"),
+    ),
     "a window holds it": (
         DUE,
-        [at(60, WAITING, "pause-window")],
+        [at(60, WAITING, "pause-window", WINDOW)],
         PAUSED,
-        stands(Standing.WAITING, 60, "pause-window"),
+        missing(WINDOW, "pause-window"),
     ),
     "its queue is paused": (
         DUE,
@@ -81,7 +90,7 @@ TABLE = {
     "an older one runs": (DUE, [at(120, RUNNING)], None, missing(MissedReason.UNKNOWN)),
     "an older one waits": (
         DUE,
-        [at(120, WAITING, "cap")],
+        [at(120, WAITING, "cap", CAP)],
         None,
         missing(MissedReason.PREVIOUS_WAITS, "cap"),
     ),
