@@ -10,6 +10,8 @@ from zoneinfo import available_timezones
 _LOCALTIME = Path("/etc/localtime")
 _NAMED = Path("/etc/timezone")
 _LONGEST_NAME = 255
+# In some copies of the zone database; the one means another thing on each machine, the other nothing.
+_NO_ZONES = frozenset({"localtime", "Factory"})
 
 
 def zone_name(environment: Mapping[str, str], *, localtime: Path = _LOCALTIME, named: Path = _NAMED) -> str:
@@ -40,4 +42,4 @@ def _of_file(path: Path) -> str:
 
 
 def _checked(name: str) -> str:
-    return name if name in available_timezones() else ""
+    return name if name in available_timezones() - _NO_ZONES else ""

@@ -29,8 +29,8 @@ REASONS: Mapping[Reason, str] = {
     Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED: "The image does not support replicas.",
     Reason.JOB_IMAGE_COMMANDS_UNSUPPORTED: "The image does not support commands.",
     Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED: "The image cannot run as another user than its own.",
-    Reason.JOB_USER_UNMAPPABLE: "No ordinary user could own the job's files: owner or group of the folder is root"
-    " (`chown -R USER:GROUP` it), the worker's group is, or the image runs as root.",
+    Reason.JOB_USER_UNMAPPABLE: "No ordinary user could own the job's files: the folder's owner or group is"
+    " root (`chown -R USER:GROUP` it), the worker's group is, or the image runs as root.",
     Reason.PROVIDER_UNCONFIGURED: "The host has no credential for the model's provider.",
     Reason.CONFIG_REFUSED: "The job's folder, image or settings cannot be used as they are: see the log.",
     Reason.PI_TOO_MANY_FILES: "The repository's .pi folder has too many files.",

@@ -11,6 +11,8 @@ from hosts.zone import zone_name
         pytest.param({"TZ": "Europe/Paris"}, "Asia/Tokyo", None, "Europe/Paris", id="TZ wins"),
         pytest.param({"TZ": ":Europe/Paris"}, None, None, "Europe/Paris", id="TZ with its colon"),
         pytest.param({"TZ": "/etc/canary"}, "Asia/Tokyo", None, "", id="TZ names a file"),
+        pytest.param({"TZ": "Factory"}, "Asia/Tokyo", None, "", id="TZ names no zone of the database's"),
+        pytest.param({"TZ": "localtime"}, "Asia/Tokyo", None, "", id="TZ names what differs by machine"),
         pytest.param({"TZ": ""}, "Asia/Tokyo", None, "Asia/Tokyo", id="an empty TZ says nothing"),
         pytest.param({}, "posix/Asia/Tokyo", None, "Asia/Tokyo", id="a link into a variant"),
         pytest.param({}, None, "Asia/Tokyo\n", "Asia/Tokyo", id="a name in a file"),
