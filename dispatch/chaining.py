@@ -5,12 +5,13 @@ What it asks for is untrusted, and its own run is over: nothing here raises, wha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dispatch.ids import Kind, chained_id
 from dispatch.jobrules import is_flow_name
 from dispatch.jobs import JobData, local_job
-from dispatch.queue.producer import LOCAL, Enqueued, Exists, Producer
+from dispatch.queue.producer import LOCAL, Exists, Producer
 from dispatch.queue.states import is_held
 from dispatch.worker.context import Context
 from dispatch.worker.patience import patiently
@@ -19,6 +20,7 @@ from pidispatch_site.errors import ConfigurationError
 from runs.outbox import ChainReason, Rejected, Request, read_requests
 from runs.outcome import Outcome, Verdict
 from runs.recording import Ran
+from runs.workspace.git import GitTimeoutError
 from runs.workspace.local import Prepared
 
 
@@ -28,6 +30,14 @@ class Chained:
 
     enqueued: int = 0
     refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A follow-up job that waits in the queue; `exists`: it was known there already."""
+
+    job_id: str
+    exists: bool
 
 
 def chain(context: Context, verdict: Verdict, ran: Ran) -> Ran:
@@ -43,14 +53,35 @@ def chain(context: Context, verdict: Verdict, ran: Ran) -> Ran:
 
 def _collect(context: Context, prepared: Prepared) -> Chained:
     enqueued = refused = 0
+    allows = _gate(context, prepared)
     for asked in _requests(context, prepared):
-        answer = _handled(context, prepared, asked)
+        answer = _handled(context, allows, asked)
         _tell(context, asked, answer)
         if isinstance(answer, Rejected):
             refused += answer.count
         else:
             enqueued += 1
     return Chained(enqueued=enqueued, refused=refused)
+
+
+def _gate(context: Context, prepared: Prepared) -> Callable[[str], bool]:
+    """Make the answer to which flows the folder lets a job start; one that came too late ends the asking.
+
+    The parent's slot and its folder wait for the answers.
+    """
+    is_silent = False
+
+    def allows(flow: str) -> bool:
+        nonlocal is_silent
+        try:
+            return not is_silent and context.host.work.flow_allows(
+                prepared.workspace, flow, context.first_sha
+            )
+        except GitTimeoutError:
+            is_silent = True
+            return False
+
+    return allows
 
 
 def _requests(context: Context, prepared: Prepared) -> tuple[Request | Rejected, ...]:
@@ -60,7 +91,7 @@ def _requests(context: Context, prepared: Prepared) -> tuple[Request | Rejected,
         return (Rejected(None, ChainReason.COLLECT_ERROR, type(error).__name__),)
 
 
-def _handled(context: Context, prepared: Prepared, asked: Request | Rejected) -> Enqueued | Exists | Rejected:
+def _handled(context: Context, allows: Callable[[str], bool], asked: Request | Rejected) -> _Child | Rejected:
     """Make a request a job, or say why it becomes none; one that fails holds up no other."""
     if isinstance(asked, Rejected):
         return asked
@@ -68,7 +99,7 @@ def _handled(context: Context, prepared: Prepared, asked: Request | Rejected) ->
         child = _child(context, asked)
         if isinstance(child, ChainReason):
             return Rejected(asked.index, child)
-        if not context.host.work.flow_allows(prepared.workspace, asked.flow, context.first_sha):
+        if not allows(asked.flow):
             return Rejected(asked.index, ChainReason.GATE_DENY)
         return _enqueued(context, asked, child)
     except Exception as error:  # noqa: BLE001 - as above; a Valkey that is away until we stop included
@@ -92,26 +123,27 @@ def _child(context: Context, asked: Request) -> JobData | ChainReason:
     )
 
 
-def _enqueued(context: Context, asked: Request, child: JobData) -> Enqueued | Exists | Rejected:
+def _enqueued(context: Context, asked: Request, child: JobData) -> _Child | Rejected:
     host, claimed = context.host, context.claimed
     child_id = chained_id(claimed.job_id, flow=child.flow, task=child.task)
     # Who was frozen so long that the job was taken away adds nothing to it any more.
     if not patiently(host, lambda: is_held(host.client, claimed)):
         return Rejected(asked.index, ChainReason.COLLECT_ERROR, "lost")
     producer = Producer(host.client)
-    return patiently(
+    answer = patiently(
         host,
         lambda: producer.enqueue(
             host.own_queue, child_id, child, keeping=LOCAL, scope_hash=context.scope_hash
         ),
     )
+    return _Child(child_id, exists=isinstance(answer, Exists))
 
 
-def _tell(context: Context, asked: Request | Rejected, answer: Enqueued | Exists | Rejected) -> None:
-    """Log it: the parent's id, the place of the request, and a word of ours; nothing of what it says."""
+def _tell(context: Context, asked: Request | Rejected, answer: _Child | Rejected) -> None:
+    """Log it: ids of ours, the place of the request, and a word of ours; nothing of what it says."""
     parent = context.claimed.job_id
     if isinstance(answer, Rejected):
         log.event(answer.reason.value, jobId=parent, reason=answer.detail, index=answer.index)
     else:
-        known = "exists" if isinstance(answer, Exists) else None
-        log.event("chain-enqueued", jobId=parent, reason=known, index=asked.index)
+        known = "exists" if answer.exists else None
+        log.event("chain-enqueued", jobId=parent, reason=known, index=asked.index, child=answer.job_id)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from runs.outcome import InfraFault
-from runs.workspace.git import Git
+from runs.workspace.git import Git, GitTimeoutError
 from runs.workspace.head import SHA
 from runs.workspace.jobuser import Account, git_account
 from runs.workspace.materialise import SKILL_NAME
@@ -35,12 +35,15 @@ class _DeniedError(Exception):
 def allows(folder: Path, flow: str, *, sha: str | None, git: Git) -> bool:
     """Tell whether the flow's skill says `ai-trigger: allow` at `sha` (None = no commit). Any doubt is a no.
 
-    One git process. Never raises InfraFault.
+    One git process. Of all InfraFaults only GitTimeoutError is raised: it is a no as well, and whoever asks
+    for several flows of the folder need not wait for each.
     """
     if sha is None or not SHA.fullmatch(sha) or not (flow.isascii() and SKILL_NAME.fullmatch(flow.encode())):
         return False
     try:
         return opts_in(_skill(folder, flow, sha=sha, git=git))
+    except GitTimeoutError:
+        raise
     except (InfraFault, _DeniedError):
         return False
 

@@ -75,6 +75,13 @@ class GitOutputTooLargeError(InfraFault):
         super().__init__(detail="git-output-too-large")
 
 
+class GitTimeoutError(InfraFault):
+    """Git gave no answer in time; it may have been waiting for something that the repository holds."""
+
+    def __init__(self) -> None:
+        super().__init__(detail="git-timeout")
+
+
 @dataclass(frozen=True, slots=True)
 class GitAnswer:
     """An exit code that git chose itself, and what it printed; `errors` is cut at 64 KiB."""
@@ -177,14 +184,14 @@ class Git:
         try:
             process.wait(_left(deadline))
         except subprocess.TimeoutExpired as fault:
-            raise InfraFault(detail="git-timeout") from fault
+            raise GitTimeoutError from fault
         return bytes(output), bytes(errors)
 
 
 def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise InfraFault(detail="git-timeout")
+        raise GitTimeoutError
     return left
 
 

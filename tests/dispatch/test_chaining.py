@@ -23,6 +23,7 @@ from dispatch.worker.attempt import attempt
 from runs.abort import AbortReason
 from runs.outbox import MAX_REQUEST_BYTES, Request
 from runs.result import RunResult
+from runs.workspace.git import GitTimeoutError
 from runs.workspace.local import Prepared
 from runs.workspace.scope import hash16
 from tests.dispatch import queuekit
@@ -86,7 +87,7 @@ def make(
 def told(events: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """What was logged of requests: never a word of what they say."""
     found = [one for one in events() if one["event"].startswith("chain-")]
-    assert all(one.keys() <= {"event", "jobId", "reason", "index"} for one in found)
+    assert all(one.keys() <= {"event", "jobId", "reason", "index", "child"} for one in found)
     return found
 
 
@@ -110,7 +111,7 @@ def test_a_child_is_the_flow_and_the_task_on_its_parents_folder_and_nothing_else
         parent_job_id="local-1",
     )
     assert (stored["scope"], stored["attempts"]) == (hash16("/srv/site"), "2")
-    assert told(events) == [{"event": "chain-enqueued", "jobId": "local-1", "index": 0}]
+    assert told(events) == [{"event": "chain-enqueued", "jobId": "local-1", "index": 0, "child": child}]
     record = ground.bench.record()
     assert (record["outcome"], record["chainRefused"], record["parentJobId"]) == ("completed", 0, None)
 
@@ -331,6 +332,24 @@ def test_nothing_about_a_child_costs_its_parent_the_end(
     assert len(ground.chained()) == enqueued
     assert [one["event"] for one in told(events)].count("chain-collect-error") == 2 - enqueued
     ground.bench.assert_nothing_is_held()
+
+
+def test_a_git_that_gave_no_answer_in_time_is_not_asked_again(ground, events):
+    asked: list[str] = []
+
+    def hangs(folder: Path, flow: str, sha: str | None) -> bool:
+        asked.append(flow)
+        raise GitTimeoutError
+
+    work = replace(ground.bench.host.work, flow_allows=hangs)
+    ground.bench.host = replace(ground.bench.host, work=work)
+    ground.ask(1)
+    ground.ask(2, flow="ok-too")
+
+    ground.bench.attempt()
+
+    assert [one["event"] for one in told(events)] == ["chain-gate-deny"] * 2
+    assert asked == ["ok"]
 
 
 @pytest.mark.parametrize("broken", ["the outbox", "the gate", "the reader"])

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from runs.workspace.flow_gate import allows, allows_as_owner, opts_in
-from runs.workspace.git import Git
+from runs.workspace.git import Git, GitTimeoutError
 from runs.workspace.jobuser import Account
 from tests.runs.accounts import ORDINARY, current, needs_root
 from tests.runs.repositories import Repo
@@ -197,7 +197,8 @@ def test_a_pipe_in_the_place_of_an_object_holds_nobody_up(tmp_path):
     path.unlink()
     os.mkfifo(path)
 
-    assert not allows(repo.path, "tidy", sha=sha, git=GIT.within(timedelta(seconds=0.3)))
+    with pytest.raises(GitTimeoutError):
+        allows(repo.path, "tidy", sha=sha, git=GIT.within(timedelta(seconds=0.3)))
 
 
 @needs_root
