@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from dispatch.console.fleet_words import named
 from dispatch.console.instants import span, stamp
 from dispatch.console.obstacles import (
     DRAINED,
@@ -24,6 +25,7 @@ from dispatch.queue.owner import boot_of
 from dispatch.queue.states import State
 from dispatch.queue.waiters import WaitReason
 from dispatch.schedules.missed import GRACE, MissedReason, Standing, Verdict
+from hosts.names import host_of_queue
 
 OK = "ok"
 NOT_ASKED = "not-asked"
@@ -77,7 +79,11 @@ class Wait:
 def hindrance(installed: Sequence[Installed], tables: Mapping[str, TableLook]) -> Hindrance | None:
     """Say what keeps it from being acted on where it is installed; None when one table is in order."""
     found = [_of_table(one, tables[one.queue]) for one in installed]
-    return None if None in found or not found else found[0]
+    known = [one for one in found if one]
+    if len(known) < len(found) or not known:
+        return None
+    gone = [one for one in installed if not tables[one.queue].has_worker and one.torn is None]
+    return _nobody(gone) if len(gone) == len(found) > 1 else known[0]
 
 
 def wait_of(entry: Entry, queue: QueueFacts) -> Wait:
@@ -136,6 +142,15 @@ def _missed(verdict: Verdict, hindered: Hindrance | None, waits: Wait | None) ->
     return "nobody knows why", "Look for its id in the workers' logs around that time."
 
 
+def _nobody(installed: Sequence[Installed]) -> Hindrance:
+    places = sorted(host_of_queue(one.queue) or f"the queue {one.queue}" for one in installed)
+    return Hindrance(
+        reason=MissedReason.HOST_GONE,
+        brief=f"no worker of {named(places[:-1])} or {places[-1]} is there",
+        remedy="Start one of them with `manage.py runworker`.",
+    )
+
+
 def _of_table(one: Installed, look: TableLook) -> Hindrance | None:
     if one.torn:
         return Hindrance(
@@ -149,7 +164,7 @@ def _of_table(one: Installed, look: TableLook) -> Hindrance | None:
             reason=_HELD[blocked.reason],
             brief=blocked.brief,
             remedy=sentence(blocked.remedy),
-            passes=True,
+            passes=blocked.reason != NO_WORKER,
         )
     if look.host and not look.host.fp_triggers:
         return Hindrance(

@@ -120,8 +120,8 @@ def _standing(overview: Overview) -> Iterator[Finding]:
             f"the worker here has loaded another version of {overview.file.path} than stands there",
             "Wait a moment; else its log says why (schedules_reload_invalid, cron_divergence_refused).",
         )
-    alarms = [line for line in overview.lines if line.is_alarm and not _is_told(line, overview.file)]
-    yield from _told(alarms, _alarm)
+    alarms = [line for line in overview.lines if line.is_alarm]
+    yield from _told([line for line in alarms if not _is_told(line, overview.file)], _alarm)
     for table in overview.tables:
         yield from _of_table(table)
     if overview.lines and not alarms:
@@ -130,7 +130,9 @@ def _standing(overview: Overview) -> Iterator[Finding]:
 
 
 def _is_told(line: Line, file: TriggersFile) -> bool:
-    """Tell whether it was said of the file already: on a single host, of which schedule no worker starts."""
+    """Tell whether it is said anyway: of the file of a single host, or of a table that nobody acts on."""
+    if line.state == MissedReason.HOST_GONE and line.installed:
+        return True
     reason = line.verdict.reason if line.verdict else None
     return file.name is None and MissedReason.UNSERVED in (line.state, reason)
 

@@ -218,6 +218,29 @@ def taken_over_late(bench, due):
     bench.install(schedule(pattern=bench.entries[0]["on"]["pattern"]), queue=BRAVO, age_ms=MINUTE_MS)
 
 
+@pytest.mark.parametrize(
+    ("queues", "words"),
+    [
+        ((ALPHA,), "the worker alpha, which alone takes jobs from"),
+        ((ALPHA, BRAVO), "no worker of alpha or bravo is there"),
+        ((ALPHA, BRAVO, "pi-jobs"), "no worker of alpha, bravo or the queue pi-jobs is there"),
+    ],
+)
+def test_without_any_worker_it_is_an_alarm_before_anything_is_missed(queues, words, bench):
+    bench.entries = [entry(pattern="5 * * * *")]
+    for queue in queues:
+        bench.install(schedule(pattern="5 * * * *"), queue=queue, age_ms=0)
+
+    alone = bench.line()
+    bench.host("bravo")
+    bench.client.zadd("takers:pi-jobs", {"x": bench.now_ms})
+
+    assert (alone.state, alone.is_alarm) == ("host-gone", True)
+    assert words in alone.words
+    assert "runworker" in alone.remedy
+    assert bench.line().is_alarm is (len(queues) == 1)
+
+
 def test_one_host_that_is_gone_is_no_reason_where_another_has_it(bench):
     taken_over_late(bench, due := hourly(bench))
 

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from dispatch.console.findings import Mark
+from dispatch.console.schedule_facts import LastRun
 from dispatch.doctor import configuration, trigger_parts, triggers
 from dispatch.doctor.examination import examine
 from dispatch.schedules.table import Table
@@ -164,6 +165,29 @@ def test_schedules_that_keep_their_word_are_one_line(bench):
     bench.install(schedule(pattern="5 * * * *"), age_ms=0)
 
     assert has(told(bench, PI_GLOBAL_PI_DIR="/"), "standing", Mark.OK, "1 schedule keeps its word")
+
+
+def test_without_any_worker_nothing_keeps_its_word(bench):
+    bench.entries = [entry(pattern="5 * * * *")]
+    bench.install(schedule(pattern="5 * * * *"), age_ms=0)
+
+    found = told(bench)
+
+    assert [check for check, _, _ in found if check in {"host-gone", "standing"}] == ["host-gone"]
+    assert has(
+        found, "host-gone", Mark.WARNING, "1 schedule stands in pi-jobs@alpha, and the worker alpha is"
+    )
+
+
+def test_a_last_run_that_was_refused_is_told(bench):
+    due = hourly(bench)
+    run = LastRun(job_id="x", instant_ms=due, outcome="policy", reason="provider-unconfigured")
+    bench.runs = {"nightly": [run]}
+
+    found = told(bench)
+
+    assert has(found, "policy", Mark.WARNING, "nightly: its last run was refused, provider-unconfigured")
+    assert not any(check == "standing" for check, _, _ in found)
 
 
 def test_of_many_the_first_are_told_and_how_many_there_are(bench):
