@@ -114,7 +114,7 @@ class Overview:
     """All schedules at `now_ms`: the file's in its order, then those that only tables have, by id.
 
     `fleet` is None where Valkey was not asked, and `tables` is empty then. `has_runs` is False where the run
-    table could not be read.
+    table could not be read. `disagreed_with`: the live hosts whose schedules are not those of the file.
     """
 
     now_ms: int
@@ -123,6 +123,7 @@ class Overview:
     fleet: FleetFacts | None = None
     tables: tuple[TableLook, ...] = ()
     has_runs: bool = True
+    disagreed_with: tuple[str, ...] = ()
 
     @property
     def rules(self) -> tuple[Trigger, ...]:
@@ -135,6 +136,11 @@ class Overview:
         """The hosts whose workers have loaded another version of the file than stands here."""
         digest, rows = self.file.digest, self.fleet.rows if self.fleet else ()
         return tuple(row.name for row in rows if digest and row.fp_triggers and row.fp_triggers != digest)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the worker of this host, by its declared name, has loaded another version."""
+        return self.file.name in self.differs_on
 
     @property
     def without_file(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dispatch.console.fleet_facts import FleetFacts
 from dispatch.console.obstacles import QueueFacts
 from dispatch.console.schedule_absence import absence
 from dispatch.console.schedule_case import Case, Dues, cases
+from dispatch.console.schedule_differences import disagreement
 from dispatch.console.schedule_facts import JobLook, LastRun, Line, Overview, TableLook
 from dispatch.console.schedule_history import history, job_id, noted
 from dispatch.console.schedule_runs import Runs
@@ -55,12 +56,19 @@ def read(
             jobs_of[one][instant] = jobs[name]
     is_kept = all(case.installed for case in found.values())
     judge = _Judge(tables, absence(fleet.rows, {} if is_kept else _unserved(file)), now)
+    disagreed = disagreement(file, fleet.rows, tables)
     lines = tuple(
-        judge.line(case, dues[one], jobs_of[one], (last or {}).get(one, ()), upcoming)
+        disagreed.told(judge.line(case, dues[one], jobs_of[one], (last or {}).get(one, ()), upcoming))
         for one, case in found.items()
     )
     return Overview(
-        now_ms=now_ms, file=file, lines=lines, fleet=fleet, tables=tables, has_runs=last is not None
+        now_ms=now_ms,
+        file=file,
+        lines=lines,
+        fleet=fleet,
+        tables=tables,
+        has_runs=last is not None,
+        disagreed_with=disagreed.hosts,
     )
 
 

@@ -23,9 +23,10 @@ def as_data(overview: Overview) -> dict[str, Any]:
         "file": {
             "path": str(file.path) if file.path else None,
             "loads": file.triggers is not None,
-            "problems": list(file.problems),
+            "problems": [*file.problems, *file.unservable],
             "digest": file.digest or None,
             "differsOn": list(overview.differs_on),
+            "disagreesWith": list(overview.disagreed_with),
         },
         "schedules": [_line(line) for line in overview.lines],
         "rules": [_rule(one) for one in overview.rules],

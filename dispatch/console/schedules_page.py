@@ -13,7 +13,7 @@ from dispatch.console import triggers_file
 from dispatch.console.instants import ahead, stamp
 from dispatch.console.schedule_facts import LastRun, Line, Overview
 from dispatch.console.schedule_runs import last_runs
-from dispatch.console.schedules_lines import last, notes, where
+from dispatch.console.schedules_lines import headline, last, notes, where
 from dispatch.console.schedules_shown import looked
 from dispatch.console.trigger_words import matches, once, slot
 from dispatch.schedules.missed import Standing
@@ -67,7 +67,7 @@ def context(search: str) -> dict[str, Any]:
         return {"problems": [str(error)]}
     if missing:
         told.append(f"{missing} Shown is what the file says; how it stands is in Valkey.")
-    told += [*file.problems, *notes(overview)]
+    told += [*file.problems, *file.unservable, *notes(overview)]
     return {"problems": told, **_listed(overview, search)}
 
 
@@ -88,12 +88,10 @@ def _listed(overview: Overview, search: str) -> dict[str, Any]:
     return {
         "rows": [_row(line, overview.now_ms) for line in found[:MOST_SHOWN]],
         "more": len(found) - MOST_SHOWN if len(found) > MOST_SHOWN else 0,
-        "alarms": sum(line.is_alarm for line in overview.lines),
-        "total": len(overview.lines),
+        "head": headline(overview),
         "rules": [_rule(one) for one in overview.rules],
-        "as_of": stamp(overview.now_ms),
         "file": overview.file.path,
-        "fully": overview.fleet is not None,
+        "trouble": overview.file.trouble,
     }
 
 

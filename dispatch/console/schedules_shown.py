@@ -71,10 +71,10 @@ def looked(
 
 
 def _told(file: TriggersFile, missing: PidispatchError | None, warn: Callable[[str], None]) -> int:
-    for problem in file.problems:
+    for problem in (*file.problems, *file.unservable):
         warn(problem)
-    if file.problems:
-        warn("This file does not load: what workers have loaded before goes on, and none starts with it.")
+    if file.trouble:
+        warn(f"This file {file.trouble}: what workers have loaded before goes on, and none starts with it.")
     if missing:
         warn(f"{missing}\nShown is what the file says; how it stands is in Valkey.")
-    return 2 if file.problems else 1 if missing else 0
+    return 2 if file.trouble else 1 if missing else 0

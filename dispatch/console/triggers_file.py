@@ -10,7 +10,7 @@ from pathlib import Path
 from dispatch.operator_files.live import LiveFile
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.schedules.definition import Schedule, of_trigger
-from dispatch.schedules.placement import at_its_place
+from dispatch.schedules.placement import at_its_place, place
 from dispatch.triggers import parse
 from dispatch.triggers.entries import CronOn, Trigger, Triggers
 from hosts import names
@@ -27,12 +27,13 @@ class TriggersFile:
     """What PI_TRIGGERS_FILE names (None: nothing), as it is now, and what of this host matters to it.
 
     `triggers` is None where it does not load, and `problems` says why. `digest` is what hosts publish of the
-    same content. `zone` is this host's, `name` its declared one, if any: it has a queue of its own then.
+    same `content`. `zone` is this host's, `name` its declared one, if any: it has a queue of its own then.
     """
 
     path: Path | None = None
     triggers: Triggers | None = None
     digest: str = ""
+    content: bytes = field(default=b"", repr=False)
     problems: tuple[str, ...] = ()
     zone: str = field(default="UTC")
     name: str | None = None
@@ -41,6 +42,23 @@ class TriggersFile:
     def queue(self) -> str:
         """The queue on which this host keeps its schedules."""
         return names.host_queue(self.name) if self.name else names.SHARED_QUEUE
+
+    @cached_property
+    def unservable(self) -> tuple[str, ...]:
+        """Say why no worker starts with a file that loads: a single host has to serve all of it."""
+        try:
+            if self.triggers is not None:
+                place(self.triggers, fleet_mode=bool(self.name), host_zone=self.zone, name=str(self.path))
+        except OperatorFileError as error:
+            return tuple(error.problems)
+        return ()
+
+    @property
+    def trouble(self) -> str:
+        """Say, after "it", what is wrong with it; blank: nothing."""
+        if self.problems:
+            return "does not load"
+        return "is taken by no worker" if self.unservable else ""
 
     @cached_property
     def cron(self) -> Mapping[str, Trigger]:
@@ -74,9 +92,17 @@ def of(path: Path | None, environment: Mapping[str, str], *, name: str | None) -
 
 def loaded(path: Path, *, zone: str, name: str | None) -> TriggersFile:
     """Read this file; what is wrong with it is told in `problems`."""
-    file = LiveFile(path, lambda content: parse.parse(content, name=str(path)), label="triggers", count=len)
+    read: list[bytes] = []
+
+    def parsed(content: bytes) -> Triggers:
+        read.append(content)
+        return parse.parse(content, name=str(path))
+
+    file = LiveFile(path, parsed, label="triggers", count=len)
     try:
         triggers = file.load()
     except OperatorFileError as error:
         return TriggersFile(path=path, problems=tuple(error.problems), zone=zone, name=name)
-    return TriggersFile(path=path, triggers=triggers, digest=file.digest, zone=zone, name=name)
+    return TriggersFile(
+        path=path, triggers=triggers, digest=file.digest, content=read[-1], zone=zone, name=name
+    )

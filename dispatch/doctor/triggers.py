@@ -114,7 +114,7 @@ def _unserved(file: TriggersFile, triggers: Triggers) -> Iterator[Finding]:
 
 def _standing(overview: Overview) -> Iterator[Finding]:
     """Tell every schedule that a person should look after, and tables that nobody acts on."""
-    if overview.file.digest and overview.file.name in overview.differs_on:
+    if overview.is_behind:
         yield AREA.warning(
             "taken-over",
             f"the worker here has loaded another version of {overview.file.path} than stands there",

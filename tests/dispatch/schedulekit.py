@@ -19,6 +19,7 @@ from dispatch.queue import keys
 from dispatch.queue.producer import CRON, Producer
 from dispatch.schedules import keys as schedule_keys
 from dispatch.schedules.definition import Schedule
+from dispatch.schedules.fingerprint import fingerprint
 from dispatch.schedules.table import Table
 from tests.dispatch.fleetkit import appear
 from tests.dispatch.queuekit import now_ms
@@ -61,7 +62,9 @@ class Bench:
         return triggers_file.loaded(path, zone="UTC", name="alpha")
 
     def host(self, name: str = "alpha", **fields: Any) -> None:
-        appear(self.client, name, **{"fpTriggers": self.file.digest, "fpCron": "a" * 16, **fields})
+        file = self.file
+        cron = fingerprint(file.triggers.cron if file.triggers else None, zone=file.zone)
+        appear(self.client, name, **{"fpTriggers": file.digest, "fpCron": cron, **fields})
 
     def install(self, *given: Schedule, queue: str = ALPHA, age_ms: int = 24 * HOUR_MS) -> None:
         """Put them into the table as so long ago."""

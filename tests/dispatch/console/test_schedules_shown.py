@@ -48,7 +48,7 @@ def say(bench, valkey_url):
         environment = {
             "VALKEY_URL": more.pop("url", valkey_url),
             "PI_TRIGGERS_FILE": str(more.pop("path", bench.file.path)),
-            "PI_WORKER_NAME": "alpha",
+            **({"PI_WORKER_NAME": name} if (name := more.pop("name", "alpha")) else {}),
             "PI_STATE_DIR": str(bench.folder / "state"),
             "TZ": "UTC",
         }
@@ -155,6 +155,77 @@ def test_with_a_file_that_does_not_load_what_valkey_has_is_told(content, bench, 
     assert "nightly: 5 * * * *" in out
     assert "does not load" in err
     assert str(path) in err
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_of_a_file_that_does_not_load_no_number_is_claimed(installed, bench, say):
+    bench.entries = [entry("good"), {"on": {"type": "cron", "id": "bad"}, "run": {}}]
+    if installed:
+        bench.install(schedule(pattern="5 * * * *"), queue="pi-jobs@bravo", age_ms=0)
+        bench.client.zadd("takers:pi-jobs@bravo", {"x": bench.now_ms})
+
+    code, out, err = say()
+
+    head = out.splitlines()[0]
+    assert code == 2
+    assert head.partition(" UTC: ")[2] == (
+        "the file of this host does not load: look after that."
+        + (" Hosts keep 1 schedule." if installed else "")
+    )
+    assert '(cron trigger "bad"): run.kind is missing' in err
+
+
+def test_why_a_single_host_takes_no_file_is_told(bench, say):
+    bench.entries = [entry("far", folder="/nowhere")]
+    bench.host(fpTriggers="0" * 16)
+
+    code, out, err = say(name="")
+
+    assert code == 2
+    assert "which is no folder of this host; make it" in err
+    assert "; no worker takes the file: look after that." in out
+    assert "wait a moment" not in err
+
+
+def at_odds(bench):
+    """Alpha's file was edited, bravo's was not: what both took over before is what bravo's still says."""
+    names = ("same", "edited", "theirs")
+    before = [schedule(name, "5 * * * *") for name in names]
+    bench.entries = [entry("same", "5 * * * *"), entry("edited", "6 * * * *"), entry("mine", "5 * * * *")]
+    bench.host()
+    bench.host("bravo", fpCron="b" * 16, fpTriggers="b" * 16)
+    for queue in ("pi-jobs@alpha", "pi-jobs@bravo"):
+        bench.install(*before, queue=queue, age_ms=0)
+
+
+def test_hosts_that_disagree_are_told_with_the_schedules_that_differ(bench, say):
+    at_odds(bench)
+
+    code, out, err = say(columns=140)
+    found = json.loads(say(as_json=True)[1])
+
+    assert code == 0
+    assert "Hosts disagree: bravo has other schedules than the file of this host; nothing is put in" in err
+    assert "wait a moment" not in err
+    assert found["file"]["disagreesWith"] == ["bravo"]
+    told = {one["id"]: (one["state"], one["told"]) for one in found["schedules"]}
+    assert told["same"] == ("ok", "ok, nothing was due yet")
+    assert told["edited"] == ("refused", "nothing was due yet; bravo has another pattern")
+    assert told["theirs"][1].endswith("it is only on bravo, and not in the file of this host")
+    assert told["mine"][1].endswith(
+        "it stands in the file of this host only, which the others have otherwise"
+    )
+    assert "3 to look after" in out
+    assert "here and on bravo to the same state; until then nothing is put in or taken out" in out
+
+
+def test_a_disagreement_that_no_table_shows_is_told_too(bench, say):
+    bench.entries = [entry("same", "5 * * * *")]
+    bench.host()
+    bench.host("bravo", fpCron="b" * 16)
+    bench.install(schedule("same", "5 * * * *"), age_ms=0)
+
+    assert "No table shows where: compare it with `manage.py triggers` there." in say()[2]
 
 
 def test_a_run_table_that_cannot_be_read_is_told(bench, say, monkeypatch):
