@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import redis
@@ -53,15 +54,28 @@ class Backoff:
         self._pause = self._due_at = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follows:
+    """What is done upon records, by the thread that writes them down.
+
+    `written` is told each record that file and row hold, before its entry leaves the list: after a crash it
+    is told again. What it could not do holds no entry back: of faults it raises those of Valkey only.
+    `between` is called after each look at the list, which there is every few seconds.
+    """
+
+    written: Callable[[Record], None] = lambda _record: None
+    between: Callable[[], None] = lambda: None
+
+
+NOTHING_FOLLOWS = Follows()
+
+
 class Recorder:
     """Writes down the records of one host.
 
     What cannot be written stays at the front of the list; those entries are "held". New ones stand behind
     them, so that a full disk or one bad entry holds up no other, and nothing is kept in memory. An entry's
     trouble is logged once, when it is met first. `reached` is told each step's name (tests stop there).
-
-    `written` is told each record that file and row hold, before its entry leaves the list: after a crash it
-    is told again. It must not raise, and what it could not do holds no entry back.
 
     The mirror (None: this host is not one of a fleet) holds no entry back: what it did not take is tried
     again while this process lives, and else missing in what other hosts show, no more.
@@ -76,7 +90,7 @@ class Recorder:
         mirror: Mirror | None = None,
         batch: int = BATCH,
         backoff: Backoff | None = None,
-        written: Callable[[Record], None] = lambda _record: None,
+        follows: Follows = NOTHING_FOLLOWS,
         reached: Callable[[str], None] = lambda _point: None,
     ) -> None:
         self._client = client
@@ -87,7 +101,7 @@ class Recorder:
         self._backoff = backoff or Backoff(first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
         self._held = 0
         self._retry_from = 0
-        self._written = written
+        self._follows = follows
         self._reached = reached
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -128,6 +142,8 @@ class Recorder:
     def _drain_patiently(self) -> None:
         try:
             self.drain_once(time.monotonic())
+            with self._lock:
+                self._follows.between()
         except redis.exceptions.RedisError:
             # Valkey's absence is told by the worker's beat; the list is still there afterwards.
             return
@@ -183,7 +199,7 @@ class Recorder:
         self._reached("written")
         for job_id, entry in newest.items():
             if not faults[job_id]:
-                self._written(entry.record)
+                self._follows.written(entry.record)
         self._reached("told")
         if finished:
             pipeline = self._client.pipeline(transaction=False)

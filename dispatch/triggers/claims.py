@@ -8,7 +8,7 @@ is armed was armed again by hand, and the next job may have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -17,6 +17,7 @@ from redis.exceptions import ResponseError
 
 from dispatch.ids import MAX_ID_BYTES
 from dispatch.queue.states import Standing, look
+from pidispatch_site.clients import VALKEY_FAULTS
 from runs.oneshot import OneShot
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Claims:
 
     def __init__(self, client: redis.Redis, host_id: str) -> None:
         self._client = client
-        self._field = f"spent:{host_id}"
+        self._host_id = host_id
+        self._field, self._failed = f"spent:{host_id}", f"failed:{host_id}"
         self._claim, self._note = (
             client.register_script((_LUA / f"{name}.lua").read_text(encoding="ascii"))
             for name in ("claim", "note")
@@ -75,6 +77,14 @@ class Claims:
         """Note that this host's file says that the job has spent it."""
         self._note(keys=[_key(once)], args=[job_id, self._field, LIFETIME_MS])
 
+    def note_failed(self, once: OneShot, job_id: str) -> None:
+        """Note that the job has spent it and this host could not write that into its file."""
+        self._note(keys=[_key(once)], args=[job_id, self._failed, LIFETIME_MS])
+
+    def undone(self, onces: Iterable[OneShot]) -> tuple[tuple[OneShot, str], ...]:
+        """Tell which of these this host still has to disarm, and by which job each was spent."""
+        return tuple(not_disarmed(self._client, onces, host_id=self._host_id).items())
+
     def _ask(self, once: OneShot, job_id: str, *, displacing: bytes = b"") -> tuple[bytes, bytes]:
         """Ask for the claim: who has it, and for whom this host has noted that."""
         holder, noted = self._claim(
@@ -88,6 +98,34 @@ class Claims:
             return look(self._client, holder.decode())
         except (ValueError, ResponseError):
             return None
+
+
+def not_disarmed(client: redis.Redis, onces: Iterable[OneShot], *, host_id: str) -> Mapping[OneShot, str]:
+    """Tell of which of these armed one-shots a job has a record, whose disarm failed on the host, and its id.
+
+    One round trip. Raises redis-py's errors; a claim that is none is passed over.
+    """
+    asked = list(onces)
+    if not asked:
+        return {}
+    with client.pipeline(transaction=False) as pipeline:
+        for once in asked:
+            pipeline.hmget(_key(once), ["job", f"failed:{host_id}", f"spent:{host_id}"])
+        answers = pipeline.execute(raise_on_error=False)
+    found = {}
+    for once, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, VALKEY_FAULTS):
+            raise answer
+        holder, failed, spent = (None,) * 3 if isinstance(answer, Exception) else answer
+        if holder and len(holder) <= MAX_ID_BYTES and failed == holder != spent:
+            found[once] = _text(holder)
+    return found
+
+
+def forget_recorded(client: redis.Redis, once: OneShot) -> bool:
+    """Forget whose it was if that job's record is written: a job that is on its way keeps it."""
+    script = client.register_script((_LUA / "forget.lua").read_text(encoding="ascii"))
+    return bool(script(keys=[_key(once)], args=[_RECORDED]))
 
 
 def forget(client: redis.Redis, once: OneShot) -> None:

@@ -92,6 +92,15 @@ def standing(document: Any, once: OneShot) -> Armed | Spent | Changed:
     return Spent(by if isinstance(by, str) else None)
 
 
+def armed_in(document: Any) -> tuple[OneShot, ...]:
+    """List the one-shots of a document that are armed; never raises, whatever it is."""
+    entries = document.get(PART) if isinstance(document, dict) else None
+    found = [
+        one_shot_of_entry(at, one) for at, one in enumerate(entries if isinstance(entries, list) else ())
+    ]
+    return tuple(one for one in found if one and isinstance(standing(document, one), Armed))
+
+
 def disarmed(document: Any, once: OneShot, *, job_id: str, at: str) -> Any:
     """Note on an armed one-shot which job spent it and when (ISO 8601)."""
     entry = _entries(document)[once.index]

@@ -54,7 +54,7 @@ from runs.environment import forwarded
 from runs.files import RecordFiles
 from runs.mirror import Mirror
 from runs.reaper import Reaper
-from runs.recorder import Recorder
+from runs.recorder import Follows, Recorder
 
 if TYPE_CHECKING:
     import redis
@@ -210,7 +210,7 @@ def _recorder(frame: _Frame) -> Recorder:
         frame.owner.host_id,
         frame.files,
         mirror=mirror,
-        written=disarmer.of_record,
+        follows=Follows(written=disarmer.of_record, between=disarmer.catch_up),
         reached=frame.edges.delays,
     )
 

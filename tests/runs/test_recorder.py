@@ -22,7 +22,7 @@ from runs.files import UNREADABLE, RecordFiles
 from runs.mirror import INDEX, Mirror
 from runs.models import Run
 from runs.record import Record
-from runs.recorder import Backoff, Recorder
+from runs.recorder import Backoff, Follows, Recorder
 from tests.harness.recording import HOST_ID
 from tests.harness.records import a_record
 from tests.runs.test_files import no_byte_can_be_written
@@ -238,7 +238,11 @@ def test_a_crash_before_the_entries_leave_the_list_repeats_the_mirror(mirroring,
 def test_what_file_and_row_hold_is_told_before_it_leaves_the_list(valkey, files, db):
     told = []
     recorder = Recorder(
-        valkey, HOST_ID, files, written=lambda record: told.append((record, valkey.llen(KEY))), batch=8
+        valkey,
+        HOST_ID,
+        files,
+        follows=Follows(written=lambda record: told.append((record, valkey.llen(KEY)))),
+        batch=8,
     )
     with row_refused(a_record(1).job_id):
         push(valkey, a_record(), a_record(1), a_record(final=False), b"garbage")
@@ -253,7 +257,9 @@ def test_a_crash_before_the_entry_leaves_the_list_tells_it_again(recorder, valke
     push(valkey, NEWS)
     told = []
     for _ in range(2):
-        stops = Recorder(valkey, HOST_ID, files, written=told.append, reached=stop_at("told"))
+        stops = Recorder(
+            valkey, HOST_ID, files, follows=Follows(written=told.append), reached=stop_at("told")
+        )
         with pytest.raises(KeyboardInterrupt):
             stops.drain_once(0)
 
@@ -288,7 +294,9 @@ def test_valkey_being_away_is_told_to_who_drains(files, db, valkey):
 
 @pytest.mark.django_db(transaction=True)
 def test_the_loop_drains_when_woken_and_once_more_at_its_end(valkey, files):
-    recorder = Recorder(valkey, HOST_ID, files)
+    looks: list[int] = []
+    between = Follows(between=lambda: looks.append(valkey.llen(KEY)))
+    recorder = Recorder(valkey, HOST_ID, files, follows=between)
     stop = threading.Event()
     thread = threading.Thread(target=recorder.run, args=(stop,), kwargs={"interval_seconds": 60})
     thread.start()
@@ -304,6 +312,7 @@ def test_the_loop_drains_when_woken_and_once_more_at_its_end(valkey, files):
 
     assert not thread.is_alive()
     assert Run.objects.count() == 2
+    assert len(looks) >= 2
 
 
 def wait_until(holds, *, seconds: float = 10) -> None:

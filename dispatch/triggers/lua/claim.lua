@@ -1,7 +1,8 @@
 -- Claim a one-shot for a job, unless another one has it.
 --
 -- KEYS  1 claim: hash of `job` (the id of the job that spends it), of `recorded` once a record of that job is
---         written, and of each host that noted that in its file, `spent:<host-id>` (both the same id)
+--         written, and of each host that noted that in its file, `spent:<host-id>`, or could not note it,
+--         `failed:<host-id>` (all the same id)
 -- ARGV  1 id of the job  2 id of the job whose claim it may take over, empty for none
 --       3 field of this host  4 lifetime (ms)  5 the most bytes that an id has
 -- Answers {id of the job that has it, what this host's field says (empty: nothing)}

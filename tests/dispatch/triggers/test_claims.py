@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dispatch.queue import keys
-from dispatch.triggers.claims import LIFETIME_MS, Claims, forget
+from dispatch.triggers.claims import LIFETIME_MS, Claims, forget, forget_recorded, not_disarmed
+from runs.oneshot import OneShot
 from tests.dispatch.triggers.one_shots import KEY, ONCE, claimed, standing
 
 
@@ -141,3 +142,31 @@ def test_of_fifty_jobs_that_race_one_gets_it(valkey):
         holders = set(pool.map(lambda job_id: claimed(Claims(valkey, job_id), job_id), ids))
 
     assert len(holders) == 1
+
+
+def test_only_whose_job_has_a_record_is_forgotten(valkey):
+    claims = Claims(valkey, "aaaa")
+    assert not forget_recorded(valkey, ONCE)
+    claimed(claims, "gh-9")
+    assert not forget_recorded(valkey, ONCE)
+    claims.record(ONCE, "gh-9")
+
+    assert forget_recorded(valkey, ONCE)
+    assert not valkey.exists(KEY)
+    valkey.set(KEY, "rubbish")
+    assert not forget_recorded(valkey, ONCE)
+
+
+def test_what_a_host_could_not_disarm_is_told_of_that_host(valkey):
+    claims, other = Claims(valkey, "aaaa"), OneShot(index=1, number=7, slot=ONCE.slot)
+    valkey.set(f"once:1:7:{ONCE.slot}", "rubbish")
+    claimed(claims, "gh-9")
+    claims.note_failed(ONCE, "gh-8")
+    assert not_disarmed(valkey, [ONCE, other], host_id="aaaa") == {}
+    claims.note_failed(ONCE, "gh-9")
+
+    assert not_disarmed(valkey, [ONCE, other], host_id="aaaa") == {ONCE: "gh-9"}
+    assert not_disarmed(valkey, [ONCE, other], host_id="bbbb") == {}
+    assert not_disarmed(valkey, [], host_id="aaaa") == {}
+    claims.note(ONCE, "gh-9")
+    assert not_disarmed(valkey, [ONCE, other], host_id="aaaa") == {}

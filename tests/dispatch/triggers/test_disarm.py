@@ -139,6 +139,89 @@ def test_what_cannot_be_done_is_said_and_never_raised(path, valkey, tmp_path, ev
     assert look(path, ONCE) == Armed()
 
 
+def test_what_failed_is_tried_again_until_the_file_says_it(path, valkey, events):
+    lock, now = path.with_name("triggers.json.lock"), [0.0]
+    claimed(Claims(valkey, "aaaa"), "gh-9")
+    lock.touch()
+    disarmer(path, valkey).of_record(RECORD)
+    assert look(path, ONCE) == Armed()
+
+    # After a restart: nothing but the claim knows of it.
+    mine = disarmer(path, valkey, clock=lambda: now[0])
+    for _ in range(3):
+        mine.catch_up()
+        now[0] += 5
+    assert look(path, ONCE) == Armed()
+    lock.unlink()
+    mine.catch_up()
+
+    assert look(path, ONCE) == Spent("gh-9")
+    assert [said["event"] for said in events()] == [
+        *["trigger_disarm_failed"] * 2,
+        "trigger_disarmed",
+    ]
+    # Armed again by hand: what has been done once is not done again.
+    written(path, entry())
+    now[0] += 5
+    mine.catch_up()
+    assert look(path, ONCE) == Armed()
+
+
+@pytest.mark.parametrize("mended", [[entry(), cron("a")], [entry(disarmed=SPENT_BY)], [cron("a"), entry()]])
+def test_it_is_tried_again_when_the_file_has_been_changed(path, valkey, mended):
+    now = [0.0]
+    claimed(Claims(valkey, "aaaa"), "gh-9")
+    path.write_text("{")
+    mine = disarmer(path, valkey, clock=lambda: now[0])
+    mine.of_record(RECORD)
+    mine.catch_up()
+    written(path, *mended)
+    now[0] += 5
+    mine.catch_up()
+
+    assert look(path, ONCE) != Armed()
+    before = valkey.info("stats")["total_commands_processed"]
+    for _ in range(5):
+        now[0] += 5
+        mine.catch_up()
+    # INFO itself is counted; one more look at the file that was written here.
+    assert valkey.info("stats")["total_commands_processed"] - before <= 1
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"triggers": 1}'])
+def test_where_nothing_can_be_caught_up_nothing_is_said(tmp_path, valkey, events, content):
+    path = tmp_path / "t.json"
+    if content:
+        path.write_text(content)
+
+    disarmer(path, valkey).catch_up()
+    disarmer(None, valkey).catch_up()
+
+    assert events() == []
+
+
+@pytest.mark.parametrize("in_the_way", ["locked", "invalid"])
+def test_many_records_do_not_wait_for_the_same_thing_again_and_again(path, valkey, in_the_way):
+    lock, now, pauses = path.with_name("triggers.json.lock"), [0.0], []
+    content = path.read_bytes()
+    lock.touch() if in_the_way == "locked" else path.write_text("{")
+    mine = disarmer(path, valkey, pauses, clock=lambda: now[0])
+
+    for number in range(5):
+        mine.of_record(replace(RECORD, job_id=f"gh-{number}"))
+    assert len(pauses) == 4
+    now[0] += 30
+    mine.of_record(RECORD)
+    assert len(pauses) == 8
+    # One that succeeds shows that patience is worth something again.
+    lock.unlink(missing_ok=True)
+    path.write_bytes(content)
+    mine.of_record(RECORD)
+    lock.touch()
+    mine.of_record(RECORD)
+    assert len(pauses) == 12
+
+
 def _raising(error: Exception) -> Any:
     def reached(point: str) -> None:
         raise error
