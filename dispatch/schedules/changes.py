@@ -13,17 +13,21 @@ from itertools import chain
 
 from dispatch.instants import epoch_ms
 from dispatch.schedules.definition import Schedule
-from dispatch.schedules.notes import fingerprint, read_torn
+from dispatch.schedules.notes import fingerprint, read_torn, whole_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A table as it was read: by id the definition, next instant and since when (ms), and notes of tears."""
+    """A table as it was read: by id the definition, next instant and since when (ms), and notes of tears.
+
+    `fired`, notes of what was acted on, is of a table that the schedules were in before.
+    """
 
     definitions: Mapping[bytes, bytes]
     upcoming: Mapping[bytes, float]
     since: Mapping[bytes, bytes]
     torn: Mapping[bytes, bytes]
+    fired: Mapping[bytes, bytes] = field(default_factory=dict)
 
     @property
     def ids(self) -> set[bytes]:
@@ -40,10 +44,13 @@ class Changes:
     upcoming: dict[bytes, int] = field(default_factory=dict)
     since: dict[bytes, int] = field(default_factory=dict)
     torn: dict[bytes, bytes] = field(default_factory=dict)
+    fired: dict[bytes, bytes] = field(default_factory=dict)
     ended: list[bytes] = field(default_factory=list)
     uninstalled: list[bytes] = field(default_factory=list)
     mended: list[bytes] = field(default_factory=list)
     removed: list[bytes] = field(default_factory=list)
+    # Notes of `keys.fired` that go, if they are these still.
+    forgotten: dict[bytes, bytes] = field(default_factory=dict)
 
     @property
     def are_none(self) -> bool:
@@ -68,10 +75,12 @@ class Changes:
             [value for one, next_ms in self.upcoming.items() for value in (next_ms, one)],
             _flat(self.since),
             _flat(self.torn),
+            _flat(self.fired),
             [*self.ended],
             [*self.uninstalled],
             [*self.mended],
             [*self.removed],
+            _flat(self.forgotten),
         )
 
 
@@ -101,10 +110,19 @@ class Instants:
         self._known = {one: known for one, known in self._known.items() if one in kept}
 
 
-def install(changes: Changes, seen: Seen, schedule: Schedule, instants: Instants, *, now: datetime) -> bool:
+def install(
+    changes: Changes,
+    seen: Seen,
+    schedule: Schedule,
+    instants: Instants,
+    *,
+    now: datetime,
+    former: Iterable[Seen] = (),
+) -> bool:
     """Note what brings this schedule into the table; False when it was torn down as it is.
 
-    ValueError for a pattern or zone that this host cannot read.
+    What is not here goes on as in one of the `former` tables. ValueError for a pattern or zone that this host
+    cannot read.
     """
     one, text = schedule.id.encode(), schedule.text()
     if one in seen.torn:
@@ -117,8 +135,9 @@ def install(changes: Changes, seen: Seen, schedule: Schedule, instants: Instants
     if standing != text.encode():
         changes.expected[one], changes.definitions[one] = standing, text.encode()
         if not _is_timed_alike(standing, schedule):
-            changes.since[one] = epoch_ms(now)
-            changes.set_next(one, next_ms)
+            since_ms, due_ms = (None, None) if standing else _before(former, one, schedule)
+            changes.since[one] = epoch_ms(now) if since_ms is None else since_ms
+            changes.set_next(one, min((ms for ms in (due_ms, next_ms) if ms is not None), default=None))
             return True
     hasten(changes, seen, one, next_ms)
     if one not in seen.since:
@@ -144,6 +163,14 @@ def prune(changes: Changes, seen: Seen, kept: Iterable[str]) -> None:
     kept_ids = {one.encode() for one in kept}
     changes.removed = sorted(seen.ids - kept_ids)
     changes.mended = [one for one in changes.mended if one in kept_ids]
+
+
+def _before(former: Iterable[Seen], one: bytes, schedule: Schedule) -> tuple[int | None, int | None]:
+    """Give since when it counts, and its next instant (ms), as far as a former table has them."""
+    for table in former:
+        if _is_timed_alike(table.definitions.get(one, b""), schedule):
+            return whole_ms(table.since.get(one)), whole_ms(table.upcoming.get(one))
+    return None, None
 
 
 def _is_timed_alike(standing: bytes, schedule: Schedule) -> bool:

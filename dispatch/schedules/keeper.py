@@ -116,7 +116,8 @@ class Keeper:
             # They were asked about another version.
             return None
         self._others.claim()
-        done = self._table.reconcile(placed.served, now=instant_of(self.clock_ms()))
+        now = instant_of(self.clock_ms())
+        done = self._table.reconcile(placed.served, now=now, former=self._others.before())
         # Afterwards: a schedule is rather for a moment in two tables than in none.
         moved = self._others.tidy(rows, [one.id for one in placed.served])
         self._teller.done(

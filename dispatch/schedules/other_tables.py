@@ -7,11 +7,15 @@ others also when it was stopped before it could tidy up.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import cast
 
 import redis
+from redis.exceptions import ResponseError
 
 from dispatch.queue.owner import Owner
+from dispatch.schedules import remembered
+from dispatch.schedules.changes import Seen
 from dispatch.schedules.keys import PREFIX
 from dispatch.schedules.table import Table
 from hosts.names import SHARED_QUEUE, is_queue
@@ -49,6 +53,14 @@ class OtherTables:
         """Note that the table of our queue is ours; before anything is put there."""
         self._client.hset(OWNERS, self._queue, self._owner.host_id)
 
+    def before(self) -> list[Seen]:
+        """Read the tables that our schedules may have been in; one that cannot be read is left out."""
+        found = []
+        for queue in sorted({*self._former(), SHARED_QUEUE} - {self._queue}):
+            with suppress(ResponseError):
+                found.append(remembered.read(self._client, queue, with_fired=True))
+        return found
+
     def tidy(self, rows: Collection[HostRow], own_ids: Iterable[str]) -> tuple[str, ...]:
         """Empty the tables that were ours, and take our schedules out of the shared one; the ids that left.
 
@@ -62,8 +74,11 @@ class OtherTables:
             removed += Table(self._client, SHARED_QUEUE).remove(own_ids)
         self._has_double = bool(former) and _has_double(rows, self._owner)
         for queue in [] if self._has_double else former:
-            removed += Table(self._client, queue).clear()
-            self._client.hdel(OWNERS, queue)
+            table = Table(self._client, queue)
+            removed += table.clear()
+            # It stays ours while it remembers jobs, for the day on which we have that name again.
+            if not table.remembers():
+                self._client.hdel(OWNERS, queue)
         for schedule_id in removed:
             log.event("scheduler_removed_orphan", schedulerId=schedule_id)
         return tuple(removed)

@@ -6,7 +6,7 @@ from; then it is worked out anew. Raises redis-py's errors; may be repeated afte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from dispatch.instants import instant_of
 from dispatch.money.ledger import valkey_now
-from dispatch.schedules import changes, definition, keys, notes
+from dispatch.schedules import changes, definition, keys, notes, remembered
 from dispatch.schedules.changes import Changes, Instants, Seen, shown
 from dispatch.schedules.notes import whole_ms
 from dispatch.schedules.scripts import text_of
@@ -87,19 +87,28 @@ class Table:
             raise ResponseError(f"the schedules of queue {self.queue} cannot be read: {answer}")
         return answer
 
-    def reconcile(self, schedules: Sequence[Schedule], *, now: datetime) -> Reconciled:
+    def reconcile(
+        self, schedules: Sequence[Schedule], *, now: datetime, former: Sequence[Seen] = ()
+    ) -> Reconciled:
         """Put in what is new, replace what has changed, remove what is not among these.
 
         The next instant is kept where pattern and zone are the same; otherwise it is the first after `now`.
+        What is new here and was in one of the `former` tables goes on from there.
         What the stall guard tore down comes back once its definition has changed. ConfigurationError names a
         schedule that this host cannot read.
         """
         out: list[str] = []
+        ids = [one.id for one in schedules]
 
         def work_out(seen: Seen) -> Changes:
             wanted = Changes()
-            out[:] = [one.id for one in schedules if not self._is_in(wanted, seen, one, now)]
-            changes.prune(wanted, seen, (one.id for one in schedules))
+            out[:] = [one.id for one in schedules if not self._is_in(wanted, seen, one, now, former)]
+            changes.prune(wanted, seen, ids)
+            new = wanted.definitions.keys() - seen.definitions.keys()
+            wanted.fired = remembered.taken_along(self._client, self.queue, new, former)
+            wanted.forgotten = self._over(
+                remembered.noted(self._client, self.queue) - {*map(str.encode, ids)}
+            )
             return wanted
 
         self._instants.forget_others(schedules)
@@ -145,12 +154,20 @@ class Table:
     def remove(self, schedule_ids: Iterable[str]) -> tuple[str, ...]:
         """Take these out, their tears too. Answers those that were there."""
         named = {one.encode() for one in schedule_ids}
-        done = self._change(lambda seen: Changes(removed=sorted(seen.ids & named)))
+        done = self._change(
+            lambda seen: Changes(removed=sorted(seen.ids & named), forgotten=self._over(named))
+        )
         return tuple(shown(done.removed))
 
     def clear(self) -> tuple[str, ...]:
         """Take everything out. Answers what was there."""
-        return tuple(shown(self._change(lambda seen: Changes(removed=sorted(seen.ids))).removed))
+        noted = remembered.noted(self._client, self.queue)
+        done = self._change(lambda seen: Changes(removed=sorted(seen.ids), forgotten=self._over(noted)))
+        return tuple(shown(done.removed))
+
+    def remembers(self) -> bool:
+        """Whether there is a note of a job, of which schedule ever."""
+        return bool(self._client.hlen(keys.fired(self.queue)))
 
     def restore(self, schedule_id: str, *, now: datetime | None = None) -> bool:
         """Put back what the stall guard tore down, to go on after `now` (None: Valkey's time).
@@ -193,11 +210,16 @@ class Table:
 
         return bool(self._change(work_out).torn)
 
-    def _is_in(self, wanted: Changes, seen: Seen, schedule: Schedule, now: datetime) -> bool:
+    def _is_in(
+        self, wanted: Changes, seen: Seen, schedule: Schedule, now: datetime, former: Sequence[Seen]
+    ) -> bool:
         try:
-            return changes.install(wanted, seen, schedule, self._instants, now=now)
+            return changes.install(wanted, seen, schedule, self._instants, now=now, former=former)
         except ValueError as error:
             raise ConfigurationError(f"schedule {schedule.id} {error}") from error
+
+    def _over(self, ids: Collection[bytes]) -> dict[bytes, bytes]:
+        return remembered.over(self._client, self.queue, ids)
 
     def _change(self, work_out: Callable[[Seen], Changes]) -> Changes:
         """Work out what is to change and do it, anew as long as others are faster."""
@@ -217,16 +239,7 @@ class Table:
         return [*(name(self.queue) for name in names), hosts_keys.QUEUES_KNOWN]
 
     def _read(self) -> Seen:
-        with self._client.pipeline(transaction=False) as pipeline:
-            for name in (keys.definitions, keys.since, keys.torn):
-                pipeline.hgetall(name(self.queue))
-            pipeline.zrange(keys.upcoming(self.queue), 0, -1, withscores=True)
-            found = pipeline.execute(raise_on_error=False)
-        for part in found:
-            if isinstance(part, Exception):
-                raise part  # as the server says it: a pipeline would put its own words before that
-        definitions, since, torn, upcoming = found
-        return Seen(definitions=definitions, upcoming=dict(upcoming), since=since, torn=torn)
+        return remembered.read(self._client, self.queue)
 
 
 def _residents(parts: Sequence[Any]) -> Mapping[str, Resident] | str:

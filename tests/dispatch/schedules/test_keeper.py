@@ -19,6 +19,7 @@ from dispatch.schedules.keeper import Keeper
 from dispatch.schedules.opinion import Opinion
 from dispatch.schedules.other_tables import OWNERS
 from dispatch.schedules.table import Table
+from dispatch.schedules.ticker import Ticker
 from dispatch.triggers.parse import parse
 from hosts import keys as hosts_keys
 from hosts.names import SHARED_QUEUE, host_queue
@@ -26,6 +27,7 @@ from hosts.registry import Registry
 from pidispatch_site import clients
 from pidispatch_site.clients import VALKEY_FAULTS
 from tests.dispatch.fleetkit import host_id
+from tests.dispatch.schedules.schedulekit import end_all, instants
 from tests.harness.standing_work import TriggersFile, cron
 from tests.harness.valkey_server import ValkeyServer
 
@@ -460,6 +462,27 @@ def test_a_host_that_gets_a_name_takes_its_schedules_along(make, said):
     nameless = make("machine", state="one", fleet_mode=False).boot()
     assert (nameless.resident(), nameless.resident(renamed.queue)) == (["old"], [])
     assert nameless.client.hgetall(OWNERS) == {b"pi-jobs": host_id("one").encode()}
+
+
+def test_under_another_name_nothing_is_lost_and_nothing_piles_up(make, valkey):
+    """What was due in between comes once, however often the name goes to and fro while jobs wait."""
+    clock = lambda minutes: lambda: epoch_ms(NOW) + minutes * 60_000  # noqa: E731
+    every = ("old", "here", "*/5 * * * *")
+    for minutes, name in enumerate(("alpha", "beta") * 3):
+        host = make(name, state="one", entries=[every])
+        host.keeper.clock_ms = clock(minutes * 7)
+        host.boot()
+        Ticker(valkey, [host.queue], clock_ms=clock(minutes * 7)).tick()
+        Ticker(valkey, [host.queue], clock_ms=clock(minutes * 7 + 1)).tick()
+        host.registry.close()
+
+    waiting = {name: instants(valkey, host_queue(name)) for name in ("alpha", "beta")}
+    # Nothing is due at the first boot; beta is late by its minutes 5 and 7, and so on.
+    assert waiting == {"alpha": ["02. 00:10"], "beta": ["02. 00:05"]}
+    for name in waiting:
+        end_all(valkey, host_queue(name))
+    host = make("gamma", state="one", entries=[every]).boot()
+    assert {*valkey.hkeys(OWNERS)} == {host.queue.encode()}
 
 
 def test_what_another_host_has_put_into_the_shared_table_is_left_there(make, said):

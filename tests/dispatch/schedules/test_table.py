@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from redis.exceptions import OutOfMemoryError, ResponseError
 
+from dispatch.ids import rq_id
 from dispatch.instants import epoch_ms
-from dispatch.schedules import keys, notes
+from dispatch.queue import keys as queue_keys
+from dispatch.schedules import keys, notes, remembered
 from dispatch.schedules.notes import Acted, Torn
 from dispatch.schedules.table import Table, read_tables
 from pidispatch_site.errors import ConfigurationError, OperationalError
@@ -122,6 +126,65 @@ def test_what_is_not_in_the_file_leaves_and_each_is_told(valkey, table, events):
     assert valkey.hkeys(keys.fired(QUEUE)) == [b"b"]
     assert events() == [{"event": "scheduler_removed_orphan", "schedulerId": one} for one in ("a", "c")]
     assert table.reconcile([schedule("b")], now=LATER).removed == ()
+
+
+def test_what_left_is_remembered_while_its_job_is_known(valkey, table):
+    table.reconcile([schedule("a"), schedule("b"), schedule("c")], now=START)
+    valkey.hset(keys.fired(QUEUE), mapping=dict.fromkeys("abcd", ACTED.text()) | {"e": "no note"})
+    job = queue_keys.job(rq_id(ACTED.job_id).encode())
+    valkey.hset(job, "status", "queued")
+
+    table.reconcile([schedule("a")], now=START)
+    table.remove(["b"])
+    assert valkey.hkeys(keys.fired(QUEUE)) == [b"a", b"b", b"c", b"d"]
+    table.reconcile([schedule("a"), schedule("b")], now=LATER)
+    assert (table.resident()["b"].fired, table.resident()["b"].since_ms) == (ACTED, epoch_ms(LATER))
+
+    valkey.delete(job)
+    table.remove(["b"])
+    assert valkey.hkeys(keys.fired(QUEUE)) == [b"a", b"c", b"d"]
+    table.reconcile([schedule("a")], now=LATER)
+    assert valkey.hkeys(keys.fired(QUEUE)) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "due", "since"),
+    [
+        pytest.param(schedule(task="tidy more"), "03. 10:05", START, id="as it was"),
+        pytest.param(schedule(pattern="*/10 * * * *"), "03. 12:10", LATER, id="at another time"),
+    ],
+)
+def test_in_another_table_it_goes_on_from_where_it_was(valkey, table, wanted, due, since):
+    Table(valkey, OTHER).reconcile([schedule()], now=START)
+    valkey.hset(keys.fired(OTHER), mapping={"tidy": ACTED.text(), "gone": ACTED.text()})
+
+    former = [remembered.read(valkey, OTHER, with_fired=True)]
+    table.reconcile([wanted], now=LATER, former=former)
+
+    tidy = table.resident()["tidy"]
+    assert (shown(tidy.next_ms), tidy.since_ms, tidy.fired) == (due, epoch_ms(since), ACTED)
+    assert valkey.hkeys(keys.fired(QUEUE)) == [b"tidy"]
+    # What it has it keeps.
+    table.reconcile([schedule(pattern="0 * * * *")], now=LATER, former=former)
+    assert shown(table.resident()["tidy"].next_ms) == "03. 13:00"
+
+
+@pytest.mark.parametrize(
+    ("origin", "status", "kept"),
+    [(QUEUE, "queued", True), (QUEUE, "started", False), (OTHER, "queued", False), (None, None, False)],
+)
+def test_of_two_notes_the_one_whose_job_waits_here_counts_and_else_the_newest(
+    valkey, table, origin, status, kept
+):
+    own, newer = ACTED.text(), replace(ACTED, at_ms=ACTED.at_ms + 1, job_id="repeat:tidy:2").text()
+    valkey.hset(keys.fired(QUEUE), "tidy", own)
+    valkey.hset(keys.fired(OTHER), "tidy", newer)
+    for job_id in ("repeat:tidy:1", "repeat:tidy:2") if origin else ():
+        job = queue_keys.job(rq_id(job_id).encode())
+        valkey.hset(job, mapping={"status": status, "origin": origin if job_id.endswith("1") else OTHER})
+
+    table.reconcile([schedule()], now=START, former=[remembered.read(valkey, OTHER, with_fired=True)])
+    assert valkey.hget(keys.fired(QUEUE), "tidy").decode() == (own if kept else newer)
 
 
 def test_tables_of_two_queues_know_nothing_of_each_other(valkey):

@@ -173,6 +173,20 @@ class TestAnOccurrenceThatWaits:
         assert ground.tick(by=5 * MINUTE) == []
         assert len(told(events, "schedule_occurrence_skipped")) == 2
 
+    def test_taking_the_schedule_out_and_putting_it_back_adds_none(self, valkey):
+        ground = Ground(valkey, schedule())
+        assert ground.tick(by=3 * MINUTE) == ["03. 10:05"]
+        for _ in range(3):
+            ground.reconcile()
+            # What passes meanwhile is nobody's.
+            assert ground.tick(by=7 * MINUTE) == []
+            ground.reconcile(schedule(pattern="*/5 * * * *", task="tidy more"))
+            assert ground.tick() == ground.tick(by=5 * MINUTE) == []
+        assert instants(valkey) == ["03. 10:05"]
+
+        end_all(valkey)
+        assert ground.tick(by=5 * MINUTE) == ["03. 10:45"]
+
     def test_on_another_queue_it_hinders_nobody(self, valkey):
         ground = Ground(valkey, schedule(), queues=(QUEUE, OTHER))
         assert ground.tick(QUEUE, by=3 * MINUTE) == ["03. 10:05"]
@@ -383,7 +397,7 @@ STEPS = st.lists(
         st.tuples(st.just("go"), st.sampled_from([1, 3, 10, 60, 600, 1500])),
         st.tuples(st.just("go"), st.sampled_from([-2, -30, -300, -3000])),
         st.tuples(
-            st.sampled_from(["tick"] * 4 + ["begin", "forget", "edit", "retime"]),
+            st.sampled_from(["tick"] * 4 + ["begin", "forget", "edit", "retime", "put back"]),
             st.sampled_from([QUEUE, OTHER]),
         ),
     ),
@@ -418,9 +432,14 @@ class Fleet(Ground):
             case "forget":
                 end_all(self.client, value)
             case _:
-                self.edits += 1
-                self.patterns[value] = PATTERNS[self.edits % 2 if what == "retime" else 0]
-                self.reconcile(schedule(pattern=self.patterns[value], task=f"{self.edits}"), queue=value)
+                self.edit(what, value)
+
+    def edit(self, what, queue):
+        self.edits += 1
+        if what == "put back":
+            self.reconcile(queue=queue)
+        self.patterns[queue] = PATTERNS[self.edits % 2 if what == "retime" else 0]
+        self.reconcile(schedule(pattern=self.patterns[queue], task=f"{self.edits}"), queue=queue)
 
     def watch(self, queue):
         """Tick: what fires has passed, and the schedule goes on when its pattern says."""
