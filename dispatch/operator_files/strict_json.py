@@ -18,6 +18,8 @@ MAX_DEPTH = 32
 # Of what is said of keys that mean nothing.
 _MOST_UNKNOWN = 20
 _KEY_CHARACTERS = 60
+# Where a name and a secret may have changed places.
+_SECRETS = "secrets"
 
 Steps = tuple[str | int, ...]
 
@@ -94,9 +96,11 @@ class _Reading:
             steps_to = {id(node): steps for node, steps in _nodes(value)}
             for node, key in self._twice:
                 # An object that its own key's repetition replaced is not in the value any more.
-                place = _written(steps_to.get(id(node), ()))
+                steps = steps_to.get(id(node))
+                what = "a key" if steps is None or _SECRETS in steps else f"the key {shown(key)}"
+                place = _written(steps or ())
                 where = f" ({place})" if place else ""
-                yield Problem("", f"has the key {shown(key)} twice in one object; write it once{where}")
+                yield Problem("", f"has {what} twice in one object; write it once{where}")
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -131,7 +135,8 @@ def _nodes(value: Any) -> Iterator[tuple[Any, Steps]]:
 
 
 def _written(steps: Steps) -> str:
-    """Write a way into a value as `windows[3].days`."""
+    """Write a way into a value as `windows[3].days`; not further than to where secrets stand."""
+    steps = steps[: steps.index(_SECRETS) + 1] if _SECRETS in steps else steps
     parts = (f"[{step}]" if isinstance(step, int) else f".{shown(step)[1:-1]}" for step in steps)
     return "".join(parts).removeprefix(".")
 

@@ -29,6 +29,8 @@ MACROS = {
 }
 _LONGEST_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _BLANKS = " \t"
+# As some crons have it.
+_ZONES = ("tz=", "cron_tz=")
 _ODD = re.compile(r"[^\x21-\x7e \t]")
 
 
@@ -79,6 +81,10 @@ def _split(pattern: str) -> list[str]:
             f"has the character {shown(odd[0])}; allowed are printable ASCII characters, blanks and tabs"
         )
     text = pattern.strip(_BLANKS).lower()
+    if text.startswith(_ZONES):
+        raise PatternError(
+            "begins with a time zone; allowed is the pattern alone, and the zone in tz beside it"
+        )
     if text.startswith("@"):
         if text not in MACROS:
             raise PatternError(
@@ -88,7 +94,8 @@ def _split(pattern: str) -> list[str]:
     fields = text.split()
     if len(fields) not in {5, 6}:
         raise PatternError(
-            f"has {len(fields)} fields; allowed are 5 (minute hour day-of-month month day-of-week)"
+            f"has {len(fields)} {'field' if len(fields) == 1 else 'fields'}; allowed are 5"
+            " (minute hour day-of-month month day-of-week)"
             " or 6 (second first)"
         )
     return fields if len(fields) == 6 else ["0", *fields]

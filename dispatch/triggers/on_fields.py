@@ -23,6 +23,8 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _ID_RULE = "a name of letters, digits, dots, underscores and hyphens, of at most 255"
 _PATTERN_RULE = "five or six fields such as 0 3 * * *, or a name such as @daily"
 _ZONE_RULE = "an IANA time zone such as Europe/London, or no tz for the host's own"
+# A distance from UTC is no zone by that name.
+_OFFSET = re.compile(r"(?:UTC|GMT|Z)?(?P<sign>[+-])(?P<hours>0?[0-9]|1[0-4])(?::?00)?", re.IGNORECASE)
 _LABEL_RULE = "a label's name"
 _CLOSING_ONLY = "only rules about closing have it"
 _NO_LABELS = "the rule has no labels to choose by"
@@ -46,7 +48,7 @@ def _cron(given: Given, _words: Words | None) -> CronOn | None:
     given.refuse(_ONE_ITEM, _CLOSING_ONLY)
     id_ = given.needed("id", _ID_RULE, text(is_id))
     pattern = given.needed("pattern", _PATTERN_RULE, text())
-    zone = given.take("tz", _ZONE_RULE, _zone)
+    zone = given.take("tz", _zone_rule(given.row.get("tz")), _zone)
     if pattern is None:
         return None
     if problem := patterns.problem_of(pattern, schedule_id=id_ or "", tz=zone):
@@ -58,6 +60,15 @@ def _zone(value: object) -> str | None:
     """Read a zone's name as the zone database spells it."""
     found = zone_named(value) if isinstance(value, str) else None
     return found.key if found else None
+
+
+def _zone_rule(value: object) -> str:
+    found = _OFFSET.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return _ZONE_RULE
+    name = f"Etc/GMT{'-' if found['sign'] == '+' else '+'}{int(found['hours'])}"
+    fixed = f"; for a fixed distance {name}, whose sign is the other way round"
+    return _ZONE_RULE + (fixed if zone_named(name) else "")
 
 
 def _label(given: Given, _words: Words | None) -> LabelOn:

@@ -6,6 +6,7 @@ with what was read right before the rename, and a change made meanwhile is taken
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
@@ -188,4 +189,6 @@ def _remove_leftovers(target: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> OperationalError:
     reason = error.strerror or type(error).__name__
-    return OperationalError(f"{path} cannot be written: {reason}. Nothing was changed.")
+    # Nothing can take the place of what is mounted.
+    mend = " It is mounted by itself: mount its folder instead." if error.errno == errno.EBUSY else ""
+    return OperationalError(f"{path} cannot be written: {reason}. Nothing was changed.{mend}")

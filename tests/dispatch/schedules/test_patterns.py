@@ -114,6 +114,9 @@ def test_a_hash_is_the_same_for_an_id_and_spreads_others():
 
 REFUSED = {
     "": "has 0 fields; allowed are 5",
+    "daily": "has 1 field; allowed are 5",
+    "CRON_TZ=Europe/Paris 0 3 * * *": "begins with a time zone; allowed is the pattern alone",
+    "TZ=UTC * * * * *": "begins with a time zone",
     "* * * *": "has 4 fields; allowed are 5 (minute hour day-of-month month day-of-week) or 6 (second first)",
     "0 0 0 1 1 * 2027": "has 7 fields; allowed are 5",
     "@reboot": "is '@reboot'; allowed are @hourly, @daily,",

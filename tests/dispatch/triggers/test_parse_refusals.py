@@ -70,6 +70,7 @@ NAMED = "allowed is a name of letters, digits, dots, underscores and hyphens"
 ID = f"{NAMED}, of at most 255"
 TOKEN = "allowed is a name without spaces, of at most 200 printable ASCII characters"
 ZONE = "allowed is an IANA time zone such as Europe/London, or no tz for the host's own"
+TURNED = "whose sign is the other way round"
 CLOSING = "has no meaning here, since only rules about closing have it; take it out"
 NO_LABELS = "has no meaning here, since the rule has no labels to choose by; take it out"
 NO_REPOSITORY = (
@@ -136,6 +137,10 @@ REFUSED = [
     ),
     (cron({"tz": "Mars/Phobos"}), f": on.tz is 'Mars/Phobos'; {ZONE}"),
     (cron({"tz": None}), f": on.tz is null; {ZONE}"),
+    (cron({"tz": "UTC+2"}), f": on.tz is 'UTC+2'; {ZONE}; for a fixed distance Etc/GMT-2, {TURNED}"),
+    (cron({"tz": "-05:00"}), f": on.tz is '-05:00'; {ZONE}; for a fixed distance Etc/GMT+5, {TURNED}"),
+    (cron({"tz": "GMT-14"}), f": on.tz is 'GMT-14'; {ZONE}"),
+    (cron({"tz": "+05:30"}), f": on.tz is '+05:30'; {ZONE}"),
     (cron({"none": []}), f": on.none {NO_LABELS}"),
     (cron({"once": False}), f": on.once {CLOSING}"),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import json
@@ -136,9 +137,14 @@ def test_a_folder_that_takes_no_file_is_said_in_words(tmp_path):
 
 def test_what_breaks_while_writing_leaves_nothing(path, monkeypatch):
     before = path.read_bytes()
-    for refused in (PermissionError(1, "no"), OSError(28, "No space left")):
+    for refused, says in (
+        (PermissionError(1, "no"), r"no\. Nothing was changed\.$"),
+        (OSError(errno.ENOSPC, "No space left"), r"left\. Nothing was changed\.$"),
+        # A file that is mounted by itself.
+        (OSError(errno.EBUSY, "Device or resource busy"), "mount its folder instead"),
+    ):
         monkeypatch.setattr(Path, "replace", _raising(refused))
-        with pytest.raises(OperationalError, match="cannot be written"):
+        with pytest.raises(OperationalError, match=f"cannot be written: .*{says}"):
             rewrite(path, adding("b"))
         monkeypatch.undo()
 
