@@ -25,6 +25,10 @@ _COUNTER_NAMES = {
 }
 
 
+# What the ids of a schedule's jobs begin with (`dispatch.ids`), and what that says.
+_OF_SCHEDULES = {"repeat": "", "manual": "started by hand"}
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One field: its name, its value, and what a person may want to know of it."""
@@ -139,6 +143,7 @@ def _origin(run: Run) -> list[Line]:
     size = session.get("bytes")
     return [
         Line("Trigger", run.trigger_type or ABSENT, _entry(run.trigger_index)),
+        *_schedule(run.job_id),
         Line("Parent job", run.parent_job_id or ABSENT),
         Line("Chain depth", wording.amount(run.chain_depth)),
         Line("Chained jobs refused", wording.amount(run.chain_refused)),
@@ -146,6 +151,15 @@ def _origin(run: Run) -> list[Line]:
         Line("Session resumed", resumed, str(session.get("reason") or "")),
         Line("Session size", f"{size:,} bytes" if isinstance(size, int) else ABSENT),
     ]
+
+
+def _schedule(job_id: str) -> list[Line]:
+    """Name the schedule of a job that one started, or that somebody started for it."""
+    kind, _, rest = job_id.partition(":")
+    name = rest.rpartition(":")[0]
+    if kind not in _OF_SCHEDULES or not name:
+        return []
+    return [Line("Schedule", name, _OF_SCHEDULES[kind])]
 
 
 def _usage(run: Run) -> Table:

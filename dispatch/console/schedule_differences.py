@@ -6,21 +6,18 @@ that is what stood there before.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dispatch.console.fleet_words import named
+from dispatch.console.schedule_comparison import Schedules, differing
 from dispatch.console.schedule_facts import Line, TableLook
 from dispatch.console.schedule_states import besides
 from dispatch.console.triggers_file import VARIABLE, TriggersFile
-from dispatch.schedules.definition import Schedule
 from dispatch.schedules.fingerprint import fingerprint
 from dispatch.schedules.missed import MissedReason
 from hosts import names
 from hosts.rows import HostRow
-
-Schedules = Mapping[str, Schedule]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +52,7 @@ def disagreement(file: TriggersFile, rows: Iterable[HostRow], looks: Iterable[Ta
         row.name: tables.get(names.host_queue(row.name) if row.routes else names.SHARED_QUEUE, {})
         for row in others
     }
-    found = dict(_differing(file.schedules, own, theirs))
+    found = dict(differing(file.schedules, own, theirs))
     return Disagreement(hosts=tuple(theirs), differences=found)
 
 
@@ -70,33 +67,3 @@ def _others(file: TriggersFile, rows: list[HostRow]) -> list[HostRow]:
 
 def _schedules(look: TableLook) -> Schedules:
     return {name: one.schedule for name, one in look.installed.items() if one.schedule and one.torn is None}
-
-
-def _differing(mine: Schedules, own: Schedules, theirs: Mapping[str, Schedules]) -> Iterator[tuple[str, str]]:
-    for name, schedule in mine.items():
-        having = {host: table[name] for host, table in theirs.items() if name in table}
-        if said := _otherwise(schedule, having):
-            yield name, said
-        elif name not in own and not having:
-            yield name, "it stands in the file of this host only, which the others have otherwise"
-        elif name in own and (parts := _parts(schedule, own[name])):
-            yield name, f"the file of this host has another {', '.join(parts)} than was taken over"
-    for name in sorted({*own}.union(*theirs.values()) - mine.keys()):
-        where = [host for host, table in theirs.items() if name in table]
-        on = f"only on {named(where)}" if where else "only in what was taken over before"
-        yield name, f"it is {on}, and not in the file of this host"
-
-
-def _otherwise(schedule: Schedule, having: Schedules) -> str:
-    found: dict[str, list[str]] = defaultdict(list)
-    for host, other in having.items():
-        if parts := _parts(schedule, other):
-            found[", ".join(parts)].append(host)
-    return "; ".join(f"{named(hosts)} has another {parts}" for parts, hosts in found.items())
-
-
-def _parts(one: Schedule, other: Schedule) -> list[str]:
-    """Name what differs; folders do by host, each having its real path of it."""
-    fields = [name for name in ("pattern", "zone") if getattr(one, name) != getattr(other, name)]
-    keys = sorted({*one.run, *other.run} - {"folder"})
-    return fields + [name for name in keys if one.run.get(name) != other.run.get(name)]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from dispatch.console.counts import number_of
 from dispatch.console.findings import Mark
 from dispatch.console.findings_shown import Marks
-from dispatch.console.fleet_words import named
 from dispatch.console.instants import ahead, span, stamp
 from dispatch.console.schedule_facts import Installed, LastRun, Line, Overview
 from dispatch.console.schedule_states import NOT_ASKED
+from dispatch.console.schedules_notes import headline
 from dispatch.console.trigger_words import matches, once, short, slot
 from dispatch.console.triggers_file import VARIABLE
-from dispatch.schedules.missed import MissedReason, Standing
+from dispatch.schedules.missed import Standing
 from dispatch.triggers.entries import Trigger
 from hosts import names
 from runs import wording
@@ -32,51 +30,6 @@ def lines(overview: Overview, *, marks: Marks, columns: int) -> list[str]:
         told += ["", "Rules for forges (this version has no receiver of deliveries yet: they start nothing):"]
         told += [part for one in overview.rules for part in _rule(one, columns)]
     return told
-
-
-def notes(overview: Overview) -> Iterator[str]:
-    """Say what of it could not be read, and where file and workers differ."""
-    behind = [one for one in overview.differs_on if one not in overview.disagreed_with]
-    if behind and not overview.file.trouble:
-        yield (
-            f"Another triggers file than stands here is loaded on {named(behind)}:"
-            " on this host wait a moment, on others bring it to the same state."
-        )
-    if overview.disagreed_with:
-        yield _disagreement(overview)
-    if overview.file.path is None and overview.lines:
-        yield f"{VARIABLE} is not set here: shown is what stands in Valkey."
-    if not overview.has_runs:
-        yield "The run table of this host cannot be read: last runs may be missing."
-    for look in overview.tables:
-        if look.unreadable:
-            yield f"The schedules of {look.queue.queue} cannot be read ({look.unreadable})."
-
-
-def _disagreement(overview: Overview) -> str:
-    hosts = named(overview.disagreed_with)
-    told = f"Hosts disagree: {hosts} has other schedules than the file of this host"
-    if len(overview.disagreed_with) > 1:
-        told = f"Hosts disagree: {hosts} have other schedules than the file of this host"
-    ends = f"nothing is put in or taken out anywhere until their files ({VARIABLE}) and zones are alike"
-    if any(line.state == MissedReason.REFUSED for line in overview.lines):
-        return f"{told}; {ends}."
-    return f"{told}; {ends}. No table shows where: compare it with `manage.py triggers` there."
-
-
-def headline(overview: Overview) -> str:
-    """Say in a sentence how many there are, and how many to look after."""
-    at, file = f"As of {stamp(overview.now_ms)}", overview.file
-    counts = Counter(line.state for line in overview.lines)
-    alarms = sum(line.is_alarm for line in overview.lines)
-    schedules = number_of(len(overview.lines), "schedule", "schedules")
-    after = f", {alarms or 'none'} to look after" if counts[NOT_ASKED] < len(overview.lines) else ""
-    if file.triggers is None and file.problems:
-        told = f"{at}: the file of this host does not load: look after that"
-        return f"{told}. Hosts keep {schedules}{after if alarms else ''}." if overview.lines else f"{told}."
-    rules = f"{number_of(len(overview.rules), 'rule', 'rules')} for forges"
-    trouble = "; no worker takes the file: look after that" if file.trouble else ""
-    return f"{at}: {schedules}{after}; {rules}{trouble}."
 
 
 def where(line: Line) -> str:

@@ -13,7 +13,8 @@ from dispatch.console import triggers_file
 from dispatch.console.instants import ahead, stamp
 from dispatch.console.schedule_facts import LastRun, Line, Overview
 from dispatch.console.schedule_runs import last_runs
-from dispatch.console.schedules_lines import headline, last, notes, where
+from dispatch.console.schedules_lines import last, where
+from dispatch.console.schedules_notes import headline, notes
 from dispatch.console.schedules_shown import looked
 from dispatch.console.trigger_words import matches, once, slot
 from dispatch.schedules.missed import Standing

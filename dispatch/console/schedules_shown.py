@@ -12,7 +12,8 @@ from dispatch.console.findings_shown import marks_for
 from dispatch.console.schedule_facts import Overview
 from dispatch.console.schedule_runs import Runs, last_runs
 from dispatch.console.schedules_data import as_data
-from dispatch.console.schedules_lines import lines, notes
+from dispatch.console.schedules_lines import lines
+from dispatch.console.schedules_notes import notes
 from dispatch.console.server import switch_server
 from dispatch.console.triggers_file import TriggersFile
 from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError

@@ -26,6 +26,7 @@ from dispatch.doctor import (
     fleet,
     host,
     retention,
+    trigger_images,
     trigger_parts,
     triggers,
     valkey,
@@ -81,8 +82,13 @@ def examine(
         (triggers.AREA, lambda: triggers.look(known, folder, server.schedules, file), _FILES_SECONDS),
         (
             triggers.AREA,
-            lambda: trigger_parts.look(known, file, seconds=engine_seconds),
-            _PARTS_SECONDS + engine_seconds,
+            lambda: trigger_parts.look(known, file),
+            _PARTS_SECONDS,
+        ),
+        (
+            triggers.AREA,
+            lambda: trigger_images.look(known, file, seconds=engine_seconds),
+            _FILES_SECONDS + engine_seconds,
         ),
         (files.AREA, lambda: files.look(known, folder), _FILES_SECONDS),
         (retention.AREA, lambda: retention.look(known), _FILES_SECONDS),

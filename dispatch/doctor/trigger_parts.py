@@ -1,12 +1,10 @@
-"""Checks of what triggers ask for: parts that are built, flows that there are, images that this host has."""
+"""Checks of what triggers ask for: parts that are built, flows that there are, folders fit for a job."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
-from functools import partial
 from os import getgid, getuid
 from pathlib import Path
 
@@ -14,37 +12,32 @@ from dispatch.console.findings import Finding
 from dispatch.console.fleet_words import named
 from dispatch.console.trigger_words import short
 from dispatch.console.triggers_file import TriggersFile
-from dispatch.doctor.bounded import within
+from dispatch.doctor import trigger_keys
 from dispatch.doctor.configuration import Known
 from dispatch.doctor.triggers import AREA
 from dispatch.ids import Kind
 from dispatch.jobrules import is_flow_name
 from dispatch.jobs import unavailable_field
 from dispatch.schedules.definition import BrokenDefinitionError
-from dispatch.triggers.entries import Trigger
-from pidispatch_site.errors import ConfigurationError
-from pidispatch_site.variables import BackendKind
-from runs import preflight
-from runs.engine import Engine
+from pidispatch_site.errors import PidispatchError
 from runs.outcome import InfraFault
-from runs.protocols import EngineSilentError, ImageFacts
+from runs.workspace.folder import check_folder
 from runs.workspace.git import Git
 from runs.workspace.jobuser import Account, git_account
 
-# Repositories and images that are looked at, each by a question to git or to the engine.
+# Each is a question to git or two.
 _MOST_FOLDERS = 40
-_MOST_IMAGES = 20
 _GIT_SECONDS = 5.0
 _FLOW_NAME = "Correct it: 1 to 64 lower-case letters, digits, - and _, a letter or digit at both ends."
 
 
-def look(known: Known, file: TriggersFile, *, seconds: float) -> Iterator[Finding]:
-    """Judge what the schedules of the file ask for; the engine gets so many seconds for each answer."""
+def look(known: Known, file: TriggersFile) -> Iterator[Finding]:
+    """Judge what the schedules of the file ask for."""
+    yield from trigger_keys.look(file)
     yield from _unavailable(file)
+    yield from _folders(file)
     if "PI_GLOBAL_PI_DIR" not in known.wrong:
         yield from _flows(file, known.config.global_pi_dir)
-    if "PI_BACKEND" not in known.wrong and known.config.backend is BackendKind.DOCKER:
-        yield from _images(known, file, seconds)
 
 
 def _unavailable(file: TriggersFile) -> Iterator[Finding]:
@@ -63,6 +56,26 @@ def _unavailable(file: TriggersFile) -> Iterator[Finding]:
             f"{field} is for a part that this version does not have, and is set in {named(ids)}",
             "Take it out, or wait for that part: until then each of their jobs is refused (not-available).",
         )
+
+
+def _folders(file: TriggersFile) -> Iterator[Finding]:
+    """Judge the folders that are here as `run` does, since each of their jobs would be refused."""
+    using: dict[str, list[str]] = defaultdict(list)
+    for schedule_id, schedule in file.schedules.items():
+        folder = str(schedule.run["folder"])
+        if Path(folder).is_absolute() and Path(folder).is_dir():
+            using[folder].append(schedule_id)
+    worker, git = Account(getuid(), getgid()), Git(time_limit=timedelta(seconds=_GIT_SECONDS))
+    for folder, ids in list(using.items())[:_MOST_FOLDERS]:
+        try:
+            check_folder(folder, account=worker, git=git, base=Path("/"))
+        except PidispatchError as error:
+            text, _, fix = str(error).partition(": ")
+            told = f"no job can run in the folder of {named(ids)}: {text}"
+            yield AREA.warning("folder", told, f"{fix[:1].upper()}{fix[1:]}" or "Correct the entry.")
+    if len(using) > _MOST_FOLDERS:
+        more = len(using) - _MOST_FOLDERS
+        yield AREA.warning("folder", f"{more} more folders were not looked at", "Look at them by hand.")
 
 
 def _flows(file: TriggersFile, overlay: Path | None) -> Iterator[Finding]:
@@ -109,50 +122,3 @@ def _committed(folder: Path, flows: Iterable[str]) -> Collection[str] | None:
         return None
     lines = answer.decode("utf-8", "replace").splitlines()
     return [flow for flow, line in zip(named_flows, lines, strict=False) if " blob " in line]
-
-
-def _images(known: Known, file: TriggersFile, seconds: float) -> Iterator[Finding]:
-    """Look for the images that schedules name themselves; the default one is looked for with the host."""
-    wanted: dict[str, list[str]] = defaultdict(list)
-    for schedule_id, trigger in file.cron.items():
-        if trigger.run.image:
-            wanted[trigger.run.image].append(schedule_id)
-    if not wanted:
-        return
-    try:
-        asked = Engine(environment=known.config.environment, quick_seconds=seconds)
-    except ConfigurationError:
-        return
-    with closing(asked):
-        yield from _judged(asked, wanted, file.cron, seconds)
-
-
-def _judged(
-    asked: Engine, wanted: Mapping[str, Sequence[str]], cron: Mapping[str, Trigger], seconds: float
-) -> Iterator[Finding]:
-    for reference in sorted(wanted)[:_MOST_IMAGES]:
-        ids = wanted[reference]
-        try:
-            facts = within(seconds, partial(asked.image, reference))
-        except (EngineSilentError, TimeoutError):
-            # Told with the host.
-            return
-        if facts is None:
-            yield AREA.warning(
-                "image",
-                f"the image {short(reference)} of {named(ids)} is not on this host, and no job pulls one",
-                "Build or load it here, or correct the entry.",
-            )
-        elif refused := _refused(reference, facts, [cron[one] for one in ids]):
-            yield AREA.warning(
-                "image",
-                f"the image {short(reference)} of {named(ids)} cannot do what they need ({refused})",
-                "Build it from ours (image/build.sh), which declares what it can do; or name another.",
-            )
-
-
-def _refused(reference: str, facts: ImageFacts, triggers: Iterable[Trigger]) -> str | None:
-    commands = any(one.run.command for one in triggers)
-    needs = preflight.Needs(kind=Kind.LOCAL, commands=commands, any_uid=None)
-    refused = preflight.judge_image(reference, facts, needs)
-    return refused.reason if refused else None

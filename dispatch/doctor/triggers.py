@@ -91,6 +91,16 @@ def _content(file: TriggersFile, triggers: Triggers) -> Iterator[Finding]:
     told = sum(one.run.instructions is not None for one in entries)
     if told:
         yield AREA.ok("instructions", f"{number_of(told, 'rule has', 'rules have')} standing instructions")
+    commands = sum(one.run.command is not None for one in entries)
+    if commands:
+        yield AREA.ok("commands", f"{number_of(commands, 'entry runs', 'entries run')} a command, not a flow")
+    for one in entries:
+        if one.run.replicas:
+            yield AREA.warning(
+                "replicas",
+                f"rule {one.index} starts {one.run.replicas} jobs each time, and each is paid and counts",
+                "Fine if that is meant; else take replicas out of it.",
+            )
     yield from _unserved(file, triggers)
 
 

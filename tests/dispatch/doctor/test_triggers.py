@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
 
 from dispatch.console.findings import Mark
 from dispatch.console.schedule_facts import LastRun
-from dispatch.doctor import configuration, trigger_parts, triggers
+from dispatch.doctor import configuration, trigger_images, trigger_keys, trigger_parts, triggers
 from dispatch.doctor.examination import examine
 from dispatch.schedules.table import Table
 from hosts import keys as hosts_keys
@@ -46,7 +47,8 @@ def told(bench, *, fleet_mode=True, asked=True, **variables):
     overview = bench.look(file=file) if asked else None
     findings = [
         *triggers.look(found, bench.folder, overview, file),
-        *trigger_parts.look(found, file, seconds=1),
+        *trigger_parts.look(found, file),
+        *trigger_images.look(found, file, seconds=30),
     ]
     return [(one.check, one.mark, one.text) for one in findings]
 
@@ -224,6 +226,83 @@ def test_what_schedules_ask_for_and_is_not_there_is_told(bench):
     assert has(found, "flow", Mark.WARNING, "of d can be no skill's name")
     assert has(found, "not-available", Mark.WARNING, "is set in g")
     assert sum(check == "flow" for check, _, _ in found) == 2
+
+
+def test_a_folder_in_which_no_job_can_run_is_told_as_run_tells_it(bench):
+    plain, repository = bench.folder / "plain", bench.folder / "repository"
+    plain.mkdir()
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    bench.entries = [entry("a", folder=str(plain)), entry("b", folder=str(plain))]
+    bench.entries += [entry("c", folder=str(repository)), entry("d", folder="/nowhere")]
+
+    found = [text for check, _, text in told(bench, asked=False) if check == "folder"]
+    if os.getuid() == 0:
+        os.chown(repository, 1001, 0)
+    given_away = [text for check, _, text in told(bench, asked=False) if check == "folder"]
+
+    assert f"no job can run in the folder of a, b: {plain} is not a git repository" in found
+    if os.getuid() == 0:
+        unmappable = "belongs to uid {}, gid 0, and no job runs as root or in root's group"
+        assert any("folder of c" in one and unmappable.format(0) in one for one in found)
+        # The image's own user does for it, whatever the group.
+        assert not any("folder of c" in one for one in given_away)
+    assert not any("of d" in one for one in found)
+
+
+def test_keys_that_mean_nothing_spending_and_commands_are_told(bench):
+    cron = entry("a", maxturns=3)
+    cron["on"]["patern"] = "x"
+    bench.entries = [cron, {"on": {"type": "label", "any": ["x"]}, "run": {**FORGE, "replicas": 3}, "zzz": 1}]
+    bench.entries += [{"on": {"type": "comment", "phrase": "/go"}, "run": {"kind": "github", "command": "x"}}]
+    file = triggers.file_of(known(bench, PI_TRIGGERS_FILE=str(bench.file.path), PI_WORKER_NAME="alpha"))
+
+    looks = *triggers.look(known(bench), bench.folder, None, file), *trigger_keys.look(file)
+    found = {one.text: one for one in looks}
+    fixes = {text.split()[0]: one.fix for text, one in found.items() if one.check == "unknown-key"}
+
+    assert fixes.keys() == {"triggers[0].on.patern", "triggers[0].run.maxturns", "triggers[1].zzz"}
+    assert fixes["triggers[0].on.patern"] == "Did you mean pattern?"
+    assert fixes["triggers[0].run.maxturns"] == "Did you mean maxTurns?"
+    assert fixes["triggers[1].zzz"].startswith("Take it out")
+    assert found["1 entry runs a command, not a flow"].mark is Mark.OK
+    assert found["rule 1 starts 3 jobs each time, and each is paid and counts"].mark is Mark.WARNING
+
+
+@pytest.mark.docker
+def test_the_images_that_entries_name_are_looked_at(bench, engine, fake_image):
+    def made(name, *changes):
+        engine.api.import_image_from_data(
+            b"\0" * 1024, repository="pi-dispatch-doctor", tag=name, changes=changes
+        )
+        return f"pi-dispatch-doctor:{name}"
+
+    bare = made("bare")
+    narrow = made("narrow", "LABEL dev.pi-dispatch.forges=gitlab dev.pi-dispatch.pi-version=1")
+    where = {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ}
+    bench.entries = [
+        *(
+            entry("fine", image=fake_image),
+            entry("bare", image=bare),
+            entry("gone", image="pi-dispatch-none:x"),
+        ),
+        {"on": {"type": "label", "any": ["x"]}, "run": {**FORGE, "image": narrow}},
+    ]
+    try:
+        found = [one for one in told(bench, asked=False, PI_BACKEND="docker", **where) if one[0] == "image"]
+        bench.entries = [entry("bare", image=bare, command="sync")]
+        del bench.entries[0]["run"]["flow"], bench.entries[0]["run"]["task"]
+        commands = told(bench, asked=False, PI_BACKEND="docker", **where)
+    finally:
+        for image in (bare, narrow):
+            engine.api.remove_image(image)
+
+    assert {mark for _, mark, _ in found} == {Mark.WARNING}
+    assert sorted(text for _, _, text in found) == [
+        f"the image {bare} of bare does not say that it has the runner, without which no job runs in it",
+        f"the image {narrow} of rule 3 cannot do what they need (job-image-forge-unsupported)",
+        "the image pi-dispatch-none:x of gone is not on this host, and no job pulls one",
+    ]
+    assert has(commands, "image", Mark.WARNING, "(job-image-commands-unsupported)")
 
 
 @pytest.mark.django_db(transaction=True)
