@@ -5,10 +5,11 @@ The job stands in Valkey as `Producer` would have left it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rq.job import JobStatus
 
@@ -16,7 +17,7 @@ from dispatch.ids import rq_id
 from dispatch.queue import keys, queues
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.producer import CRON, new_job, our_fields
-from dispatch.queue.scripts import Scripts, Value
+from dispatch.queue.scripts import Value, text_of
 from dispatch.schedules import keys as schedule_keys
 from hosts import keys as hosts_keys
 
@@ -29,6 +30,8 @@ _MS = timedelta(milliseconds=1)
 _OCCURRED_MS = schedule_keys.OCCURRED_TTL // _MS
 # A longer gap between two instants, with others in it, is none that anybody caught up with.
 _LONGEST_GAP_MS = timedelta(days=1) // _MS
+# Further ahead than this no clock was that anybody let fire.
+_AHEAD_MS = timedelta(days=7) // _MS
 
 
 class Turn(StrEnum):
@@ -80,34 +83,59 @@ class TurnNotes:
     waiting: str
 
 
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A due instant, ready to be acted on."""
+
+    keys: tuple[str | bytes, ...] = field(repr=False)
+    arguments: tuple[Value, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What became of it. Not `is_sound`: what Valkey had of earlier instants could not be, and is gone."""
+
+    turn: Turn
+    is_sound: bool = True
+
+
 class Firing:
-    """Acts on due instants. Safe for threads; raises redis-py's errors and may be repeated after one."""
+    """Acts on due instants. Safe for threads; what it does may be repeated after an error."""
 
     def __init__(self, client: redis.Redis, *, delays: Delays = no_delay) -> None:
         self._client = client
-        self._scripts = Scripts(client)
+        self._fire = client.register_script(text_of("fire"))
         self._delays = delays
 
-    def fire(self, due: Due, occurrence: Occurrence, notes: TurnNotes, *, now_ms: int) -> Turn:
-        """Enqueue the occurrence, unless it exists or the one before waits; either way the schedule goes on.
-
-        ValueError for an id that RQ could not hold.
-        """
+    def aim(self, due: Due, occurrence: Occurrence, notes: TurnNotes, *, now_ms: int) -> Shot:
+        """Make ready what `fire` is to do; ValueError for an id that RQ could not hold."""
         raw_id = rq_id(occurrence.job_id).encode()
-        self._delays("before fire")
-        answer = self._scripts.call(
-            "fire",
+        return Shot(
             self._keys(due, occurrence, raw_id),
             (
                 *(due.schedule_id, due.score, due.definition),
                 *("" if occurrence.next_ms is None else occurrence.next_ms, due.queue, raw_id),
                 *_stretch(occurrence),
-                *(notes.enqueued, notes.exists, notes.waiting, now_ms),
+                *(notes.enqueued, notes.exists, notes.waiting, now_ms, now_ms + _AHEAD_MS),
                 *self._fields(due.queue, occurrence, now_ms),
             ),
         )
+
+    def fire(self, shots: Sequence[Shot]) -> list[Landed | Exception]:
+        """Enqueue each occurrence, unless it exists or the one before waits; the schedules go on.
+
+        All in one round trip, but each for itself: in the place of one that failed stands redis-py's error.
+        Raises redis-py's errors when the server is away.
+        """
+        if not shots:
+            return []
+        self._delays("before fire")
+        with self._client.pipeline(transaction=False) as pipeline:
+            for shot in shots:
+                self._fire(keys=shot.keys, args=shot.arguments, client=pipeline)
+            found = pipeline.execute(raise_on_error=False)
         self._delays("after fire")
-        return Turn(answer.decode())
+        return [_landed(answer) for answer in found]
 
     def _keys(self, due: Due, occurrence: Occurrence, raw_id: bytes) -> tuple[str | bytes, ...]:
         names = keys.queue_keys(due.queue)
@@ -128,6 +156,13 @@ class Firing:
         made.enqueued_at = datetime.now(UTC)
         hash_fields = {**made.to_dict(), "status": JobStatus.QUEUED.value}
         return tuple(part for name, value in hash_fields.items() for part in (name, value))
+
+
+def _landed(answer: Any) -> Landed | Exception:
+    if isinstance(answer, Exception):
+        return answer
+    turn, is_unsound = answer
+    return Landed(Turn(turn.decode()), is_sound=not is_unsound)
 
 
 def _stretch(occurrence: Occurrence) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -54,11 +55,7 @@ class Recurrence:
     @classmethod
     def parse(cls, pattern: str, *, schedule_id: str, zone: str) -> Recurrence:
         """Read a pattern, `H` by the id of the schedule. ValueError with the text of `problem_of`."""
-        found = expand(pattern, schedule_id=schedule_id)
-        clock = zone_named(zone)
-        if clock is None:
-            raise PatternError(f"has the zone {shown(zone)}; allowed is a name like Europe/Paris or UTC")
-        return cls(clock, found.elapsed, _Walls.parse(found.text))
+        return _parsed(pattern, schedule_id, zone)
 
     def after(self, instant: datetime) -> datetime | None:
         """Give the first instant strictly after an aware one, in UTC; None if there is none in 50 years."""
@@ -103,6 +100,16 @@ class Recurrence:
         """Count the times that a gap left out and that fall together with another."""
         after_gap = min(stretch.start + stretch.offset, high)
         return max(self._walls.count(low, after_gap) - 1, 0) if low < after_gap else 0
+
+
+# Of one that is due it is asked several times in a row, of a few hundred at once.
+@lru_cache(maxsize=256)
+def _parsed(pattern: str, schedule_id: str, zone: str) -> Recurrence:
+    found = expand(pattern, schedule_id=schedule_id)
+    clock = zone_named(zone)
+    if clock is None:
+        raise PatternError(f"has the zone {shown(zone)}; allowed is a name like Europe/Paris or UTC")
+    return Recurrence(clock, found.elapsed, _Walls.parse(found.text))
 
 
 def _plain(instant: datetime) -> datetime:

@@ -16,10 +16,10 @@ from redis.exceptions import ResponseError
 
 from dispatch.instants import instant_of
 from dispatch.queue.delays import Delays, no_delay
-from dispatch.queue.firing import Due, Firing, Occurrence, Turn, TurnNotes
+from dispatch.queue.firing import Due, Firing, Landed, Occurrence, Shot, Turn, TurnNotes
 from dispatch.queue.scripts import shared
 from dispatch.schedules import definition, keys
-from dispatch.schedules.notes import Acted, read_acted, whole_ms
+from dispatch.schedules.notes import read_acted, whole_ms
 from dispatch.schedules.scripts import text_of
 from dispatch.schedules.table import Table
 from dispatch.schedules.turning import Coming, coming
@@ -38,6 +38,8 @@ _MOST, _MOST_BYTES, _PAGES = 200, 4 * 1024 * 1024, 100
 _STEP_BACK_MS = 1000
 # What is wrong with a definition that is none, in an event.
 _NO_DEFINITION = "definition"
+# What is noted of its earlier instants cannot be, and was thrown away.
+_NO_OCCURRED = "occurred"
 _LONGEST_ID = 200
 
 
@@ -59,6 +61,15 @@ class _Unreadable:
     queue: str
     schedule_id: str | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Aimed:
+    """A due schedule that has an instant to act on."""
+
+    due: Due
+    its: Coming
+    shot: Shot
 
 
 @dataclass(slots=True)
@@ -145,9 +156,7 @@ class Ticker:
                 rows = _rows(queue, answer)
                 if not rows or not self._may_fire(queue):
                     continue
-                for due, note in rows:
-                    if not self._act(due, read_acted(note), turn):
-                        turn.left[queue] = turn.left.get(queue, 0) + 1
+                turn.left[queue] = turn.left.get(queue, 0) + self._act_on(rows, turn)
                 found.append(queue)
         return found
 
@@ -162,44 +171,55 @@ class Ticker:
         )
         return answer
 
-    def _act(self, due: Due, before: Acted | None, turn: _Turn) -> bool:
-        """Act on one schedule; False when it is due still."""
-        went_on = False
-        with turn.apart(due.queue, _sayable(due.schedule_id)):
-            schedule = _schedule_of(due)
-            its = coming(schedule, due_ms=whole_ms(due.score), before=before, now=turn.now)
-            if its.instant_ms is None:
-                went_on = self._tables[due.queue].go_on(due.schedule_id, due.definition, its.next_ms)
-            else:
-                went_on = self._fire(due, schedule, its, turn)
-        return went_on
+    def _act_on(self, rows: Sequence[tuple[Due, bytes]], turn: _Turn) -> int:
+        """Act on these schedules; answer how many of them are due still."""
+        aimed, gone_on = [], 0
+        for due, note in rows:
+            with turn.apart(due.queue, _sayable(due.schedule_id)):
+                schedule = _schedule_of(due)
+                its = coming(schedule, due_ms=whole_ms(due.score), before=read_acted(note), now=turn.now)
+                if its.instant_ms is None:
+                    gone_on += self._tables[due.queue].go_on(due.schedule_id, due.definition, its.next_ms)
+                else:
+                    aimed.append(self._aim(due, schedule, its))
+        landed = zip(aimed, self._firing.fire([one.shot for one in aimed]), strict=True)
+        # What a full server refused ends the tick, so first what it has taken.
+        for one, found in sorted(landed, key=lambda pair: isinstance(pair[1], Exception)):
+            with turn.apart(one.due.queue, _sayable(one.due.schedule_id)):
+                gone_on += self._fired(one, found, turn)
+        return len(rows) - gone_on
 
-    def _fire(self, due: Due, schedule: Schedule, its: Coming, turn: _Turn) -> bool:
-        became = self._firing.fire(
-            due,
-            _occurrence(due, schedule, its),
-            TurnNotes(enqueued=its.enqueued.text(), exists=its.exists.text(), waiting=its.waiting.text()),
-            now_ms=turn.now_ms,
-        )
-        if became is Turn.ENQUEUED:
+    def _aim(self, due: Due, schedule: Schedule, its: Coming) -> _Aimed:
+        notes = TurnNotes(enqueued=its.enqueued.text(), exists=its.exists.text(), waiting=its.waiting.text())
+        occurrence = _occurrence(due, schedule, its)
+        return _Aimed(due, its, self._firing.aim(due, occurrence, notes, now_ms=its.now_ms))
+
+    def _fired(self, one: _Aimed, found: Landed | Exception, turn: _Turn) -> bool:
+        """Hear what became of one; False when it is due still."""
+        if isinstance(found, Exception):
+            raise found
+        due, its = one.due, one.its
+        if not found.is_sound:
+            turn.unreadable.add(_Unreadable(due.queue, _sayable(due.schedule_id), _NO_OCCURRED))
+        if found.turn is Turn.ENQUEUED:
             log.event(
                 "occurrence_enqueued",
                 jobId=its.job_id,
-                schedulerId=schedule.id,
+                schedulerId=due.schedule_id,
                 skipped=its.skipped or None,
             )
             turn.fired.append(
                 Fired(
                     queue=due.queue,
-                    schedule_id=schedule.id,
+                    schedule_id=due.schedule_id,
                     job_id=its.job_id,
                     instant_ms=its.enqueued.instant_ms,
                     skipped=its.skipped,
                 )
             )
-        elif became is Turn.WAITING and its.before and not its.before.waited:
-            log.event("schedule_occurrence_skipped", schedulerId=schedule.id, jobId=its.before.job_id)
-        return became is not Turn.CHANGED
+        elif found.turn is Turn.WAITING and its.before and not its.before.waited:
+            log.event("schedule_occurrence_skipped", schedulerId=due.schedule_id, jobId=its.before.job_id)
+        return found.turn is not Turn.CHANGED
 
     def _tell(self, unreadable: Iterable[_Unreadable]) -> None:
         """Say what has become unreadable since the last tick."""

@@ -9,8 +9,9 @@
 --       5 queue name  6 RQ id of the job  7 the due instant (ms)  8 the earliest instant that it stands for (ms)
 --       9 whether it follows the one before: 1 or 0  10 the longest gap in one stretch (ms)  11 lifetime of 4 (ms)
 --       12, 13, 14 what to note if it is enqueued, if it exists, if the one before waits  15 now (ms)
---       16... names and values of the job's fields
--- Answers 'enqueued' | 'exists' | 'waiting' (all three went on) | 'changed' (somebody was faster; nothing changed)
+--       16 until when (ms) something may have occurred already  17... names and values of the job's fields
+-- Answers {'enqueued' | 'exists' | 'waiting' (all three went on) | 'changed' (somebody was faster; nothing changed),
+--       1 if key 4 held what cannot be, and counted for nothing, else 0}
 
 local id, instant = ARGV[1], tonumber(ARGV[7])
 
@@ -20,13 +21,13 @@ redis.call('SCARD', KEYS[7])
 redis.call('SCARD', KEYS[8])
 local next_ms = redis.call('ZSCORE', KEYS[1], id)
 if next_ms ~= ARGV[2] or redis.call('HGET', KEYS[2], id) ~= ARGV[3] then
-  return 'changed'
+  return { 'changed', 0 }
 end
 
 -- The stretch of instants that were dealt with, and the end of it that came after a gap: instants that were passed
 -- over are dealt with, too. Each is two numbers, or nothing.
+local text = redis.call('GETRANGE', KEYS[4], 0, 80)
 local function stretches()
-  local text = redis.call('GETRANGE', KEYS[4], 0, 80)
   local from, to, after_gap = string.match(text, '^(%d+)-(%d+)(.*)$')
   local first, last = string.match(after_gap or '', '^,(%d+)-(%d+)$')
   return tonumber(from), tonumber(to), tonumber(first), tonumber(last)
@@ -44,6 +45,11 @@ end
 local from, to, first, last = stretches()
 -- What begins after now was acted on by a clock that was ahead: it says nothing of the gap before it.
 local is_ahead = first and first > tonumber(ARGV[15])
+-- Ends in times to come, as a clock of another world or a hand writes them, would silence the schedule until then.
+local is_sound = text == '' or (from and (is_ahead and to or last or to) <= tonumber(ARGV[16]))
+if not is_sound then
+  from, to, first, last, is_ahead = nil, nil, nil, nil, nil
+end
 local is_dealt_with = from and from <= instant and instant <= (not is_ahead and last or to)
 local what = 'enqueued'
 if is_dealt_with or redis.call('EXISTS', KEYS[5]) == 1 then
@@ -72,13 +78,15 @@ if what ~= 'waiting' and not is_dealt_with then
   else
     to = instant
   end
-  local text = string.format('%d-%d', from, to)
-  redis.call('SET', KEYS[4], first and string.format('%s,%d-%d', text, first, last) or text, 'PX', ARGV[11])
+  local known = string.format('%d-%d', from, to)
+  redis.call('SET', KEYS[4], first and string.format('%s,%d-%d', known, first, last) or known, 'PX', ARGV[11])
+elseif not is_sound then
+  redis.call('DEL', KEYS[4])
 end
 if what == 'enqueued' then
   redis.call('SADD', KEYS[8], ARGV[5])
   redis.call('SADD', KEYS[7], KEYS[6])
-  redis.call('HSET', KEYS[5], unpack(ARGV, 16))
+  redis.call('HSET', KEYS[5], unpack(ARGV, 17))
   redis.call('RPUSH', KEYS[6], ARGV[6])
 end
 if ARGV[4] == '' then
@@ -86,4 +94,4 @@ if ARGV[4] == '' then
 else
   redis.call('ZADD', KEYS[1], ARGV[4], id)
 end
-return what
+return { what, is_sound and 0 or 1 }

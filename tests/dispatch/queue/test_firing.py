@@ -53,7 +53,12 @@ def fire(
         next_ms=ms(instant + 5 * MINUTE) if next_ms == 0 else next_ms,
         before=before,
     )
-    return Firing(client).fire(due, occurrence, NOTES, now_ms=ms(now or instant))
+    firing = Firing(client)
+    (landed,) = firing.fire([firing.aim(due, occurrence, NOTES, now_ms=ms(now or instant))])
+    if isinstance(landed, Exception):
+        raise landed
+    assert landed.is_sound
+    return landed.turn
 
 
 def left_by(client, step):

@@ -32,6 +32,7 @@ from tests.dispatch.schedules.schedulekit import (
     set_status,
     shown,
 )
+from tests.harness.wire import Wire
 
 SECOND = timedelta(seconds=1)
 
@@ -357,6 +358,50 @@ class TestWhatCannotBeRead:
         assert [one.schedule_id for one in both.tick()] == ["tidy"]
         (said,) = told(events, "schedule_unreadable")
         assert (said["queue"], said["reason"]) == (QUEUE, "wrong-type")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "0-9999999999999999",
+            f"0-{epoch_ms(START + 9 * DAY)}",
+            "0-0,0-9999999999999999",
+            f"0-{'9' * 99}",
+            "nonsense",
+            "5-",
+        ],
+    )
+    @pytest.mark.parametrize("waits", [False, True])
+    def test_what_cannot_have_occurred_silences_nothing_and_is_told(self, valkey, events, text, waits):
+        ground = Ground(valkey, schedule(), schedule("other"))
+        assert len(ground.tick(by=3 * MINUTE)) == 2
+        if not waits:
+            end_all(valkey)
+        valkey.set(keys.occurred("tidy"), text)
+
+        fired = ["03. 10:10"] * 2 if not waits else []
+        assert ground.tick(by=5 * MINUTE) == fired
+        end_all(valkey)
+        assert ground.tick(by=5 * MINUTE) == ["03. 10:15"] * 2
+        unreadable = {"queue": QUEUE, "schedulerId": "tidy", "reason": "occurred"}
+        assert told(events, "schedule_unreadable") == [unreadable]
+
+    def test_one_that_cannot_be_acted_on_costs_no_other_of_its_queue(self, valkey):
+        ground = Ground(valkey, *(schedule(name) for name in "abc"))
+        valkey.hset(keys.occurred("b"), "x", "y")
+        ground.clock.go(3 * MINUTE)
+        assert [one.schedule_id for one in ground.tickers[QUEUE].tick()] == ["a", "c"]
+
+
+def test_what_is_due_at_once_is_one_round_trip_for_hundreds(valkey, valkey_url):
+    ground = Ground(valkey, *(schedule(f"s{number}") for number in range(250)))
+    wire = Wire(valkey_url)
+    ticker = Ticker(wire.client(), [QUEUE], clock_ms=ground.clock)
+    ticker.tick()
+    wire.sent = 0
+    ground.clock.go(3 * MINUTE)
+    assert len(ticker.tick()) == 250
+    # Two pages and an empty one; whether the server knows the script is asked and told besides.
+    assert wire.sent <= 3 + 2 * 2 + 1
 
 
 def test_a_server_that_is_away_is_a_fault_and_what_was_due_is_so_afterwards(valkey, tmp_path):
