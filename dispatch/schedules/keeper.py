@@ -7,7 +7,7 @@ server that is away. What did not work is tried again until it does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 from dispatch.instants import instant_of
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.schedules.agreement import Proceed, Refused, judge
+from dispatch.schedules.links import Links
 from dispatch.schedules.other_tables import OtherTables
 from dispatch.schedules.placement import Placed, place
 from dispatch.schedules.table import Resident, Table
@@ -69,6 +70,9 @@ class Keeper:
     _version: int = 0
     _kept: Placed | None = None
     _looked_at: Placed | None = None
+    # The definitions of what is kept, by id, and the links among its folders.
+    _texts: Mapping[str, str] = field(default_factory=dict)
+    _links: Links = field(default_factory=Links)
     _due: float = 0
 
     def __post_init__(self) -> None:
@@ -85,14 +89,15 @@ class Keeper:
     def look(self) -> None:
         """Bring the table in line after an edit, and now and then when something else has changed."""
         is_edited = self.file.version != self._version
-        if not is_edited and self.clock() < self._due:
+        is_due = self.clock() >= self._due or (self._kept is not None and self._links.have_moved())
+        if not is_edited and not is_due:
             return
         if is_edited or self._kept is None or self._has_drifted(self._kept):
             self._bring_in_line()
 
     def _bring_in_line(self, *, raising: tuple[type[Exception], ...] = ()) -> None:
         # Before the value is read: what is taken over meanwhile is another edit.
-        self._version, self._kept = self.file.version, None
+        self._version, self._kept, self._texts = self.file.version, None, {}
         try:
             self._kept = self._carried_out()
         except OperatorFileError as error:
@@ -120,6 +125,7 @@ class Keeper:
         done = self._table.reconcile(placed.served, now=now, former=self._others.before())
         # Afterwards: a schedule is rather for a moment in two tables than in none.
         moved = self._others.tidy(rows, [one.id for one in placed.served])
+        self._links = Links.among(self.file.current, placed)
         self._teller.done(
             peers=judged.peers,
             installed=len(done.installed),
@@ -129,16 +135,18 @@ class Keeper:
         )
         return placed
 
-    def _asked(self) -> tuple[tuple[HostRow, ...], Proceed | Refused]:
+    def _asked(self) -> tuple[tuple[HostRow, ...] | None, Proceed | Refused]:
         """Tell the fleet what we have, then ask it: of two that change at once one sees both."""
         self.registry.publish()
         rows = self._rows()
         mine, count = self.opinion.fingerprint(), self.opinion.count()
         if self.registry.is_contested:
             return rows, Refused(mine=mine, count=count, peers=(), reason=CONTESTED)
-        return rows, judge(mine, count, rows, own_host_id=self.owner.host_id)
+        # By a registry that cannot be read nobody is against it.
+        return rows, judge(mine, count, rows or (), own_host_id=self.owner.host_id)
 
-    def _rows(self) -> tuple[HostRow, ...]:
+    def _rows(self) -> tuple[HostRow, ...] | None:
+        """Read who is there; None when that cannot be read."""
         match roster.read(self.client):
             case Roster(hosts=hosts):
                 return hosts
@@ -146,13 +154,13 @@ class Keeper:
                 # The table is on the same server, and in a moment both will answer.
                 raise redis.exceptions.ConnectionError(reason)
             case Unreachable():
-                return ()
+                return None
 
     def _placed(self) -> Placed:
         return place(self.file.current, fleet_mode=self.fleet_mode, host_zone=self.zone, name="")
 
     def _has_drifted(self, kept: Placed) -> bool:
-        """Whether folders came or went, by two looks in a row, or the table is not as it was left."""
+        """Whether folders came or went, by two looks in a row, or lie elsewhere, or the table is another."""
         self._due = self.clock() + self.review
         try:
             placed, is_as_it_was = self._placed(), self._is_in_line(kept) and not self._may_tidy()
@@ -164,7 +172,8 @@ class Keeper:
         except RedisError:
             return True
         before, self._looked_at = self._looked_at, placed
-        has_moved = placed != kept and placed == before
+        # What is mounted anew is there, away and there again; a link shows one folder or the other.
+        has_moved = placed != kept and (placed == before or _ids(placed) == _ids(kept))
         return has_moved or not is_as_it_was
 
     def _may_tidy(self) -> bool:
@@ -173,6 +182,7 @@ class Keeper:
 
     def _is_in_line(self, kept: Placed) -> bool:
         """Whether exactly these are installed, or were torn down: a server may have lost what it had."""
+        self._texts = self._texts or {one.id: one.text() for one in kept.served}
         resident, now = self._table.resident(), instant_of(self.clock_ms())
         wanted = {one.id: one for one in kept.served}
         return resident.keys() == wanted.keys() and all(
@@ -181,7 +191,12 @@ class Keeper:
         )
 
     def _is_as_wanted(self, found: Resident, wanted: Schedule, now: datetime) -> bool:
-        return found.definition == wanted.text() and not self._table.is_late(wanted, found.next_ms, now=now)
+        is_late = self._table.is_late(wanted, found.next_ms, now=now)
+        return found.definition == self._texts[wanted.id] and not is_late
+
+
+def _ids(placed: Placed) -> set[str]:
+    return {one.id for one in placed.served}
 
 
 def _token_of(error: Exception) -> str:

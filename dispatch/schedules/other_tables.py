@@ -36,17 +36,21 @@ class OtherTables:
         self._client = client
         self._owner = owner
         self._queue = queue
-        self._has_double = self._has_keeper = False
+        self._has_double = self._has_keeper = self._is_blind = False
 
     @property
     def are_left(self) -> bool:
-        """Whether some have to wait for a copy of this host, or for a host without a name, to be gone."""
-        return self._has_double or self._has_keeper
+        """Whether some have to wait: for a copy of this host, or one without a name, to be gone, or seen."""
+        return self._has_double or self._has_keeper or self._is_blind
 
-    def are_free(self, rows: Collection[HostRow]) -> bool:
+    def are_free(self, rows: Collection[HostRow] | None) -> bool:
         """Whether one of those that have to wait need not do so any longer."""
-        return (self._has_double and not _has_double(rows, self._owner)) or (
-            self._has_keeper and not _has_keeper(rows, self._owner)
+        if rows is None:
+            return False
+        return (
+            self._is_blind
+            or (self._has_double and not _has_double(rows, self._owner))
+            or (self._has_keeper and not _has_keeper(rows, self._owner))
         )
 
     def claim(self) -> None:
@@ -61,11 +65,15 @@ class OtherTables:
                 found.append(remembered.read(self._client, queue, with_fired=True))
         return found
 
-    def tidy(self, rows: Collection[HostRow], own_ids: Iterable[str]) -> tuple[str, ...]:
+    def tidy(self, rows: Collection[HostRow] | None, own_ids: Iterable[str]) -> tuple[str, ...]:
         """Empty the tables that were ours, and take our schedules out of the shared one; the ids that left.
 
-        `rows` are the registry's. The shared table stays as it is while a host without a name keeps it.
+        `rows` are the registry's; None: nobody knows who is there, and all stays as it is. So does the shared
+        table while a host without a name keeps it.
         """
+        self._is_blind = rows is None
+        if rows is None:
+            return ()
         self._has_keeper = self._queue != SHARED_QUEUE and _has_keeper(rows, self._owner)
         kept = {self._queue, *([SHARED_QUEUE] if self._has_keeper else [])}
         former = [queue for queue in self._former() if queue not in kept]

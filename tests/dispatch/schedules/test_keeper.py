@@ -14,7 +14,7 @@ from dispatch.instants import epoch_ms
 from dispatch.operator_files.live import LiveFile
 from dispatch.queue.owner import Owner
 from dispatch.schedules import keys
-from dispatch.schedules.definition import Schedule
+from dispatch.schedules.definition import Schedule, read
 from dispatch.schedules.keeper import Keeper
 from dispatch.schedules.opinion import Opinion
 from dispatch.schedules.other_tables import OWNERS
@@ -425,6 +425,35 @@ def test_in_a_fleet_schedules_come_and_go_with_their_folders(make, said):
     assert [line.get("schedulerId") for line in said()] == ["too", None]
 
 
+@pytest.mark.parametrize("fleet_mode", [True, False])
+def test_a_link_that_is_switched_is_followed_at_once(make, said, fleet_mode):
+    alpha = make("alpha", fleet_mode=fleet_mode, entries=("other", ("linked", "current")))
+    (old, new, gone), link = (alpha.home / name for name in ("old", "new", "gone")), alpha.home / "current"
+    for folder in (old, new, gone):
+        folder.mkdir()
+    link.symlink_to(old)
+    alpha.write("other", ("linked", "current"), ("far", "gone"))
+    alpha.file.load()
+    alpha.boot()
+    folder = lambda: read(Table(alpha.client, alpha.queue).resident()["linked"].definition).run["folder"]  # noqa: E731
+    assert folder() == str(old)
+
+    link.unlink()
+    alpha.look(after=1)
+    assert folder() == str(old)
+    link.symlink_to(new)
+    alpha.look(after=1)
+    assert folder() == str(new)
+    said()
+    alpha.look(after=1)
+    # What goes meanwhile is seen twice all the same.
+    gone.rmdir()
+    link.unlink()
+    link.symlink_to(old)
+    alpha.look(after=1)
+    assert (folder(), said()) == (str(new), [])
+
+
 def test_a_single_host_keeps_what_it_has_until_it_has_every_folder(make, said):
     alpha = make("alpha", fleet_mode=False).boot()
     said()
@@ -508,6 +537,22 @@ def test_what_another_host_has_put_into_the_shared_table_is_left_there(make, sai
     assert names(said()) == ["scheduler_removed_orphan"] * 2 + ["schedules_reloaded"]
     beta.look(after=REVIEW)
     assert said() == []
+
+
+def test_while_nobody_can_see_who_is_there_other_tables_stay(make, said, valkey):
+    single = make("single", fleet_mode=False).boot()
+    valkey.rename(hosts_keys.HOSTS_LIVE, "aside")
+    valkey.set(hosts_keys.HOSTS_LIVE, "no set")
+    alpha = make("alpha")
+    alpha.registry.publish = lambda: None
+    alpha.keeper.at_boot()
+    alpha.look(after=REVIEW)
+    assert alpha.resident() == single.resident() == ["old"]
+
+    valkey.rename("aside", hosts_keys.HOSTS_LIVE)
+    single.registry.close()
+    alpha.look(after=REVIEW)
+    assert (alpha.resident(), single.resident()) == (["old"], [])
 
 
 def test_a_table_of_an_older_name_is_left_while_a_copy_of_the_host_may_live_by_it(make, said):
