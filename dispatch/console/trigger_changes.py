@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -44,10 +46,14 @@ class Asked:
     index: int = 0
     before: Any | None = None
     after: Any | None = None
+    is_worked_out: bool = False
     _follow: int = 0
 
-    def change(self, document: Any) -> Any:
-        """Answer the document with the change; ConfigurationError where the place names no entry."""
+    def change(self, document: Any) -> Any | None:
+        """Answer the document with the change, None where it is as asked for already.
+
+        ConfigurationError where the place names no entry.
+        """
         if self.place is None:
             changed = editing.add(document, self.entry)
             self.index = len(changed[PART]) - 1
@@ -61,7 +67,24 @@ class Asked:
                 changed = editing.edit(document, place, self.entry)
         self.after = self.entry
         self._follow = len(changed[PART]) - self.index
-        return changed
+        self.is_worked_out = True
+        return changed if self.is_other else None
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it changes anything; true and 1 are not the same."""
+        is_edit = self.kind is Kind.CHANGED
+        return not is_edit or json.dumps(self.before, sort_keys=True) != json.dumps(
+            self.after, sort_keys=True
+        )
+
+    @property
+    def still_armed(self) -> OneShot | None:
+        """The one-shot that was armed before as it is now: of that a claim may be left over."""
+        once = one_shot_of_entry(self.index, self.after)
+        if once is None or not isinstance(_standing(self.index, self.before, once), Armed):
+            return None
+        return once if isinstance(_standing(self.index, self.after, once), Armed) else None
 
     @property
     def armed(self) -> OneShot | None:
@@ -74,6 +97,8 @@ class Asked:
     def said(self, *, is_written: bool, in_fleet: bool) -> str:
         """Say in sentences what was done, or would be, and what a person has to know then."""
         what = place_of(self.index, self.before if self.kind is Kind.REMOVED else self.after)
+        if not self.is_other:
+            return f"Nothing to change: {what} is like that already."
         if not is_written:
             return f"{what[0].upper()}{what[1:]} would be {self.kind}. Nothing was written (--dry-run)."
         lines = [f"{what[0].upper()}{what[1:]} was {self.kind}. {_TAKEN_OVER}"]
@@ -81,15 +106,16 @@ class Asked:
         lines += [_FLEET] if in_fleet else []
         return "\n".join(lines)
 
-    def as_json(self, *, file: str, is_written: bool) -> dict[str, Any]:
+    def as_json(self, *, file: str, is_written: bool, notes: Sequence[str]) -> dict[str, Any]:
         """Make what `--json` prints; `before` and `after` are the entry's."""
         return {
             "file": file,
             "done": self.kind.value,
-            "written": is_written,
+            "written": is_written and self.is_other,
             "index": self.index,
             "before": self.before,
             "after": self.after,
+            "notes": list(notes),
         }
 
 

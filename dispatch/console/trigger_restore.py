@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import ResponseError
 
 from dispatch.console.queues import read_queues
 from dispatch.console.server import Server
+from dispatch.schedules import keys
 from dispatch.schedules.table import Table
 from dispatch.triggers.on_fields import is_id
 from hosts.faults import token_of
 from pidispatch_site.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    import redis
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The queues where it came back; `unread` says, as tokens, where it cannot be told."""
+    """The queues where it came back; `unread` says, as tokens, where it cannot be told.
+
+    `is_known`: some queue has a schedule of this id.
+    """
 
     schedule_id: str
+    is_known: bool
     queues: tuple[str, ...]
     unread: tuple[str, ...]
 
     def said(self, server: str) -> str:
         """Say it in a sentence."""
+        if not self.queues and not self.is_known:
+            return f"No queue on {server} has a schedule {self.schedule_id}. `manage.py triggers` lists them."
         if not self.queues:
             return f"Schedule {self.schedule_id} was taken down on no queue on {server}. Nothing was changed."
         queues = ", ".join(self.queues)
@@ -47,4 +57,18 @@ def restore(server: Server, schedule_id: str) -> Restored:
                 queues.append(queue)
         except ResponseError as fault:
             unread.append(f"{queue}: {token_of(fault)}")
-    return Restored(schedule_id=schedule_id, queues=tuple(queues), unread=tuple(unread))
+    return Restored(
+        schedule_id=schedule_id,
+        is_known=bool(queues) or is_installed(server.client, schedule_id),
+        queues=tuple(queues),
+        unread=tuple(unread),
+    )
+
+
+def is_installed(client: redis.Redis, schedule_id: str) -> bool:
+    """Tell whether a queue has a schedule of this id; raises what redis-py raises."""
+    names = read_queues(client).names if is_id(schedule_id) else ()
+    with client.pipeline(transaction=False) as pipeline:
+        for queue in names:
+            pipeline.hexists(keys.definitions(queue), schedule_id)
+        return any(found is True or found == 1 for found in pipeline.execute(raise_on_error=False))

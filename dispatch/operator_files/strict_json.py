@@ -15,8 +15,8 @@ from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 MAX_BYTES = 8 * 1024 * 1024
 # No file of ours needs more; what reads a value may then take its depth for granted.
 MAX_DEPTH = 32
-# Of what is said of keys that mean nothing.
-_MOST_UNKNOWN = 20
+#: Of what is said of keys that mean nothing.
+MOST_UNKNOWN = 20
 _KEY_CHARACTERS = 60
 # Where a name and a secret may have changed places.
 _SECRETS = "secrets"
@@ -71,7 +71,7 @@ def unknown_in(objects: Iterable[tuple[str, Mapping[str, Any], Collection[str]]]
         for key in found
         if key not in known
     )
-    return tuple(islice(places, _MOST_UNKNOWN))
+    return tuple(islice(places, MOST_UNKNOWN))
 
 
 _TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -58,6 +58,20 @@ class Unserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Misplaced:
+    """The same for a person: the entry's index, and the problem that it is on a single host.
+
+    `place` is the field and `found` what stands in it, None for nothing.
+    """
+
+    index: int
+    reason: UnservedReason
+    place: str
+    found: str | None
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
     """The schedules of one file, in its order."""
 
@@ -73,7 +87,7 @@ def place(triggers: Triggers, *, fleet_mode: bool, host_zone: str, name: str) ->
     scopes and pause windows are compared with, and one folder of two names would be two.
     """
     found = [(one, _reason(one, host_zone)) for one in triggers.cron]
-    problems = list(_problems(found))
+    problems = [_misplaced(one, reason).problem for one, reason in found if reason]
     if problems and not fleet_mode:
         raise OperatorFileError(name, problems)
     schedules = [(of_trigger(one, host_zone=host_zone), reason) for one, reason in found]
@@ -81,6 +95,12 @@ def place(triggers: Triggers, *, fleet_mode: bool, host_zone: str, name: str) ->
         served=tuple(at_its_place(schedule) for schedule, reason in schedules if reason is None),
         unserved=tuple(Unserved(schedule.id, reason) for schedule, reason in schedules if reason),
     )
+
+
+def misplaced(triggers: Triggers, *, host_zone: str) -> tuple[Misplaced, ...]:
+    """Tell which schedules this host cannot serve, as `place` finds them."""
+    found = ((one, _reason(one, host_zone)) for one in triggers.cron)
+    return tuple(_misplaced(one, reason) for one, reason in found if reason)
 
 
 def at_its_place(schedule: Schedule) -> Schedule:
@@ -112,12 +132,16 @@ def _missing(path: str, relative: UnservedReason, absent: UnservedReason) -> Uns
         return absent
 
 
-def _problems(found: Iterable[tuple[Trigger, UnservedReason | None]]) -> Iterator[Problem]:
-    for trigger, reason in found:
-        if reason is not None:
-            field, what, words = _WORDS[reason]
-            place = f"{place_of(trigger.index, wire(trigger))}: {field}"
-            yield Problem(place, _told(what(trigger), words))
+def _misplaced(trigger: Trigger, reason: UnservedReason) -> Misplaced:
+    field, what, words = _WORDS[reason]
+    place, found = f"{place_of(trigger.index, wire(trigger))}: {field}", what(trigger)
+    return Misplaced(
+        index=trigger.index,
+        reason=reason,
+        place=place,
+        found=found,
+        problem=Problem(place, _told(found, words)),
+    )
 
 
 def _told(found: str | None, words: str) -> str:

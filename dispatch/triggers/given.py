@@ -9,6 +9,7 @@ from dispatch.jobrules import is_well_formed
 from dispatch.operator_files.fields import Fields
 from dispatch.operator_files.integers import whole_number
 from dispatch.operator_files.problems import shown
+from dispatch.triggers.meant import key_meant
 from pidispatch_site.parsing import LARGEST
 from runs.workspace.scope import BLANKS
 
@@ -29,8 +30,13 @@ class Given(Fields):
     def needed(self, field: str, allowed: str, read: Callable[[Any], Value | None]) -> Value | None:
         """Read a field that has to be there; as `take`."""
         if field not in self.row:
-            self.wrong(field, f"is missing; allowed is {allowed}")
+            self.wrong(field, f"is missing{self.meant(field)}; allowed is {allowed}")
         return self.take(field, allowed, read)
+
+    def meant(self, *fields: str) -> str:
+        """Ask whether another key that is there stands for one of these, as ` (is … meant?)`."""
+        found = next((key for key in self.row if key not in fields and key_meant(key, fields)), None)
+        return f" (is {shown(found)} meant?)" if found is not None else ""
 
     def judged(
         self, place: str, value: object, allowed: str, read: Callable[[Any], Value | None]

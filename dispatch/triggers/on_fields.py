@@ -137,7 +137,7 @@ def _action(given: Given, words: Words | None, known: tuple[str, ...]) -> tuple[
     """Read the words of the forge; None when something is wrong with them."""
     listed = f"one of {', '.join(known)}" if words else "a word of the forge"
     if not given.has("action"):
-        given.wrong("action", f"is missing; allowed is a list, each item {listed}")
+        given.wrong("action", f"is missing{given.meant('action')}; allowed is a list, each item {listed}")
         return None
     found = given.texts("action", listed, text(lambda word: word in known if words else True))
     if found == ():

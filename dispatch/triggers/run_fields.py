@@ -97,7 +97,8 @@ def _is_repository(name: str) -> bool:
 def _check_company(given: Given, *, is_schedule: bool) -> None:
     """Note which fields do not go together."""
     if not given.has("flow") and not given.has("command"):
-        given.wrong("flow", "is missing; add a flow, or a command instead")
+        meant = given.meant("flow", "command")
+        given.wrong("flow", f"is missing{meant}; add a flow, or a command instead")
     if given.has("command"):
         given.clash(["flow", "task" if is_schedule else "instructions"], "command")
     if given.row.get("resume") is True:

@@ -24,6 +24,7 @@ from dispatch.operator_files.problems import OperatorFileError, Problem
 from dispatch.operator_files.replacing import replace
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.triggers.editing import EMPTY
+from dispatch.triggers.entries import Triggers
 from dispatch.triggers.lock import Lock, LockedError, held
 from dispatch.triggers.parse import parse
 from pidispatch_site.errors import OperationalError
@@ -32,6 +33,7 @@ _ROUNDS = 3
 _SEQUENCE = itertools.count(1)
 
 Change = Callable[[Any], Any | None]
+Judge = Callable[[Triggers], None]
 
 
 class EditedMeanwhileError(OperationalError):
@@ -58,6 +60,15 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class _Task:
+    """What was asked of `rewrite`."""
+
+    change: Change
+    judge: Judge
+    create_missing: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Look:
     """What stands in the file, and which file it is; of none all is None."""
 
@@ -70,6 +81,7 @@ def rewrite(
     change: Change,
     *,
     patience: Patience = AT_ONCE,
+    judge: Judge = lambda _: None,
     create_missing: bool = False,
     reached: Delays = no_delay,
 ) -> Written:
@@ -77,18 +89,19 @@ def rewrite(
 
     `change` gets the document and answers a new one, or None where nothing is to be done; what it raises
     comes through. It may be asked again, with what an editor wrote meanwhile. The file keeps mode and owner,
-    and a symbolic link goes on pointing at it. `create_missing` begins with an empty list where no file is.
+    and a symbolic link goes on pointing at it. `judge` may refuse what the loader takes, by an
+    OperatorFileError. `create_missing` begins with an empty list where no file is.
 
     OperatorFileError for a file that is missing or no strict JSON, and for a result that does not load;
     LockedError and EditedMeanwhileError where others were faster, OperationalError for what the file system
     refuses. Nothing was changed then.
     """
-    target = Path(os.path.realpath(path))
+    target, task = Path(os.path.realpath(path)), _Task(change, judge, create_missing)
     for left in reversed(range(patience.tries)):
         try:
             with held(target) as lock:
                 reached("triggers locked")
-                return _rewrite(path, lock, change, create_missing, reached)
+                return _rewrite(path, lock, task, reached)
         except (LockedError, EditedMeanwhileError, OperatorFileError):
             # What does not load now may be half of what an editor is writing.
             if not left:
@@ -99,10 +112,12 @@ def rewrite(
     raise ValueError("a lock is asked for at least once")
 
 
-def preview(path: Path, change: Change, *, create_missing: bool = False) -> Written:
+def preview(
+    path: Path, change: Change, *, judge: Judge = lambda _: None, create_missing: bool = False
+) -> Written:
     """Tell what `rewrite` would do now; writes nothing and needs no lock. Raises the same."""
     try:
-        return _changed(path, _look(path), change, create_missing)
+        return _changed(path, _look(path), _Task(change, judge, create_missing))
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -116,12 +131,12 @@ def document_of(path: Path) -> Any:
         raise OperatorFileError(str(path), [Problem("", f"cannot be read: {reason}")]) from error
 
 
-def _rewrite(path: Path, lock: Lock, change: Change, create_missing: bool, reached: Delays) -> Written:  # noqa: FBT001
+def _rewrite(path: Path, lock: Lock, task: _Task, reached: Delays) -> Written:
     target = lock.target
     _remove_leftovers(target)
     for _ in range(_ROUNDS):
         seen = _look(path)
-        written = _changed(path, seen, change, create_missing)
+        written = _changed(path, seen, task)
         if written.after == written.before:
             return written
         reached("triggers read")
@@ -147,13 +162,13 @@ def _require(path: Path, lock: Lock, seen: _Look, reached: Delays) -> None:
         raise _AnotherContent
 
 
-def _changed(path: Path, seen: _Look, change: Change, create_missing: bool) -> Written:  # noqa: FBT001
-    document = _document(path, seen, create_missing=create_missing)
-    after = change(document)
+def _changed(path: Path, seen: _Look, task: _Task) -> Written:
+    document = _document(path, seen, create_missing=task.create_missing)
+    after = task.change(document)
     if after is None:
         return Written(before=seen.content, after=seen.content or b"")
     content = rendered(after, name=str(path))
-    parse(content, name=str(path))
+    task.judge(parse(content, name=str(path)))
     return Written(before=seen.content, after=content)
 
 

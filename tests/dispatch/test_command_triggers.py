@@ -14,11 +14,12 @@ from django.core.management import CommandError, call_command
 
 from dispatch.console.trigger_changes import Asked, Kind, difference
 from dispatch.console.trigger_check import check
+from dispatch.console.trigger_places import Machine
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.schedules import keys
 from dispatch.schedules.definition import of_trigger
 from dispatch.schedules.table import Table
-from dispatch.triggers import lock
+from dispatch.triggers import lock, meant
 from dispatch.triggers.parse import parse
 from dispatch.triggers.writing import rewrite
 from hosts.names import SHARED_QUEUE, host_queue
@@ -29,6 +30,8 @@ from tests.dispatch.triggers.one_shots import KEY, ONCE, SPENT_BY, cron, entries
 from tests.harness.records import NOON
 
 ENTRY = json.dumps(cron("b"))
+HERE = Machine(in_fleet=True, zone="UTC")
+FOLDER = 'trigger at index 0 (cron trigger "a"): run.folder'
 
 
 @dataclass
@@ -77,6 +80,7 @@ def test_a_file_that_loads_is_counted(person):
     assert out == (
         "good.json: no problems; 3 entries (1 cron, 1 issue, 1 spent one-shot).\n"
         "triggers[2].comment means nothing: no trigger has such a key.\n"
+        f"{FOLDER} is '/srv/site': no such folder on this host: another host serves it.\n"
     )
     assert err == ""
     assert json.loads(person.types("--check", "-", "--json", given=b'{"triggers": []}')[0]) == {
@@ -84,6 +88,8 @@ def test_a_file_that_loads_is_counted(person):
         "entries": {},
         "unknown": [],
         "relative": [],
+        "absent": [],
+        "notes": [],
     }
 
 
@@ -95,7 +101,7 @@ def test_a_folder_that_no_host_can_find_is_said(person, path):
 
     out, _ = person.types("--check", "-", given=given)
 
-    place = 'trigger at index 0 (cron trigger "a"): run.folder'
+    place = FOLDER
     assert out.splitlines()[1:] == [f"{place} is {path!r}, which is no absolute path: no host serves it."]
     assert json.loads(person.types("--check", "-", "--json", given=given)[0])["relative"] == [
         f"{place} is {path!r}"
@@ -111,7 +117,14 @@ def test_a_folder_that_no_host_can_find_is_said(person, path):
         (["--check", "no.json"], "^no.json: cannot be read: No such file", None),
         (["--check", "/"], "^/: cannot be read: it is no regular file", None),
         (["--check", "a\0b"], "cannot be read: ValueError", None),
-        (["--add", ENTRY], "^PI_TRIGGERS_FILE is not set, .*--add makes the file", ""),
+        (["--add", ENTRY], "^PI_TRIGGERS_FILE is not set, .*--add --create makes the file", ""),
+        (["--add", ENTRY], "no.json, which does not exist.* or make the file with --create", "no.json"),
+        (
+            ["--remove", "0"],
+            "no.json, which does not exist. Nothing was changed. Correct the path.$",
+            "no.json",
+        ),
+        (["--edit", "0", ENTRY, "--create"], "^--create goes with --add", None),
         (["--add", "[1]"], "^ENTRY is no entry; allowed is an object", None),
         (["--add", "{on: 1}"], "^ENTRY: is not JSON", None),
         (["--add", '{"on": {}, "on": {}}'], "^ENTRY: has the key 'on' twice", None),
@@ -120,7 +133,15 @@ def test_a_folder_that_no_host_can_find_is_said(person, path):
         (["--add", json.dumps(cron("a"))], r"^Nothing was changed(?s:.)*index 3.*on.id is 'a'", None),
         (["--remove", "9"], "^there is no entry '9': the file has 3", None),
         (["--edit", "nightly", ENTRY], "^there is no schedule 'nightly'", None),
-        (["--remove", "0"], "^Nothing was changed(?s:.)*twice", "twice.json"),
+        (["--remove", "0"], "^Nothing was changed, and nothing was tried(?s:.)*twice", "twice.json"),
+        (["--remove", "7"], "^there is no entry '7': the file has 2", "bad.json"),
+        (["--remove", "1"], r"nothing was tried: the file as it stands(?s:.)*index 0: on.id", "bad.json"),
+        (["--add", ENTRY], r"nothing was tried: the file as it stands(?s:.)*index 1: on.number", "bad.json"),
+        (
+            ["--edit", "1", json.dumps(entry(number=-1))],
+            r"as it would be\.\n.*index 1: on.number is -1.*\nThe file as it stands.*\n.*index 0: on.id",
+            "bad.json",
+        ),
         (["--dry-run"], "^--dry-run goes with --add, --edit or --remove", None),
         (["--restore", "a:b"], "^an id of a schedule has letters", None),
     ],
@@ -167,7 +188,7 @@ def test_letters_that_a_terminal_has_not_are_written_in_another_way(person, enco
 
     for words in (["--add", added], ["--check", person.environment["PI_TRIGGERS_FILE"]]):
         out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-        person.types(*words, out=out)
+        person.types(*words, *(["--create"] if "--add" in words else []), out=out)
         out.flush()
         said = out.buffer.getvalue().decode(encoding)
         assert ("\u2713" if encoding == "utf-8" else "\\u2713") in said
@@ -177,7 +198,7 @@ def test_what_may_work_later_ends_with_one(person):
     with lock.held(person.home / "good.json"):
         _fails(person, "is being rewritten by somebody else", "--add", ENTRY)
     nowhere = str(person.home / "no" / "t.json")
-    _fails(person, "cannot be written: No such file", "--add", ENTRY, PI_TRIGGERS_FILE=nowhere)
+    _fails(person, "cannot be written: No such file", "--add", ENTRY, "--create", PI_TRIGGERS_FILE=nowhere)
     _fails(person, "does not answer", "--restore", "a")
 
 
@@ -191,10 +212,10 @@ def test_a_file_is_made_edited_and_shown_before_and_after(person):
     person.environment["PI_TRIGGERS_FILE"] = str(path)
     (person.home / "entry.json").write_text(json.dumps(cron("a", "0 4 * * *")))
 
-    dry, _ = person.types("--add", json.dumps(cron("a")), "--dry-run")
+    dry, _ = person.types("--add", json.dumps(cron("a")), "--dry-run", "--create")
     assert not path.exists()
-    added, _ = person.types("--add", "-", given=json.dumps(cron("a")).encode())
-    changed, _ = person.types("--edit", "a", "@entry.json", PI_WORKER_NAME=None)
+    added, _ = person.types("--add", "-", "--create", given=json.dumps(cron("a")).encode())
+    changed, _ = person.types("--edit", "a", "@entry.json")
     removed, _ = person.types("--remove", "0", "--json")
 
     assert "would be added. Nothing was written (--dry-run)." in dry
@@ -204,8 +225,8 @@ def test_a_file_is_made_edited_and_shown_before_and_after(person):
     assert '+        "pattern": "0 3 * * *"' in added
     assert 'Trigger at index 0 (cron trigger "a") was added.' in added
     assert "give the other hosts of the fleet the same change" in added
+    assert "no such folder on this host: another host serves it.\n" in added
     assert '-        "pattern": "0 3 * * *"\n+        "pattern": "0 4 * * *"' in changed
-    assert "fleet" not in changed
     assert json.loads(removed) == {
         "file": str(path),
         "done": "removed",
@@ -213,8 +234,100 @@ def test_a_file_is_made_edited_and_shown_before_and_after(person):
         "index": 0,
         "before": cron("a", "0 4 * * *"),
         "after": None,
+        "notes": [],
     }
     assert entries_of(path) == []
+
+
+def at(folder: object, id_: str = "a", **more: Any) -> dict[str, Any]:
+    found = cron(id_)
+    return {**found, "run": {**found["run"], "folder": str(folder), **more}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"folder": "{home}/no"}, "run.folder is '.*/no', which is no folder of this host"),
+        ({"folder": "site"}, "run.folder is 'site', which is no absolute path"),
+        ({"skillsDir": "{home}/no"}, "run.skillsDir is '.*/no', which is no folder of this host"),
+    ],
+)
+def test_a_single_host_refuses_what_its_worker_would(person, wrong, says):
+    person.environment.pop("PI_WORKER_NAME")
+    path = written(person.home / "good.json", at(person.home, "b"))
+    before = path.read_bytes()
+    fields = {name: text.format(home=person.home) for name, text in wrong.items()}
+    bad = at(**{"folder": person.home, **fields})
+    other = written(person.home / "other.json", bad)
+
+    for words in (["--add", json.dumps(bad)], ["--edit", "b", json.dumps(bad), "--dry-run"]):
+        with pytest.raises(ConfigurationError, match=f"^Nothing was changed(?s:.)*{says}"):
+            person.types(*words)
+    checked, _ = person.types("--check", "other.json")
+    with pytest.raises(ConfigurationError, match=f"^other.json: trigger at index 0.*{says}"):
+        person.types("--check", "other.json", PI_TRIGGERS_FILE=str(other))
+
+    assert path.read_bytes() == before
+    assert re.search(says, checked)
+    assert "does not start with it" in checked
+
+
+def test_who_edits_one_entry_is_told_of_others_that_a_worker_refuses(person):
+    person.environment.pop("PI_WORKER_NAME")
+    path = written(person.home / "good.json", at("/no"), at(person.home, "b"))
+
+    changed, _ = person.types("--edit", "b", json.dumps(at(person.home, "c")))
+    assert f"{FOLDER} is '/no', which is no folder of this host" in changed
+    assert "does not start with it" in changed
+    assert 'index 1 (cron trigger "c"): run.folder is' in changed
+    assert "which is no git working tree" in changed
+    removed, _ = person.types("--remove", "a")
+    assert "does not start" not in removed
+    (person.home / ".git").mkdir()
+    assert "git" not in person.types("--check", "good.json")[0]
+    assert entries_of(path) == [at(person.home, "c")]
+
+
+def test_keys_that_mean_nothing_are_written_and_told_with_what_may_be_meant(person):
+    found = cron("b")
+    found = {
+        "on": {**found["on"], "timezone": "UTC"},
+        "run": {**found["run"], "modle": "m"},
+        "enabled": False,
+    }
+
+    added, _ = person.types("--add", json.dumps(found))
+
+    assert [line for line in added.splitlines() if line.startswith("triggers[")] == [
+        f"triggers[3].enabled means nothing: {meant.explained('enabled', ())}",
+        "triggers[3].on.timezone means nothing: did you mean tz?",
+        "triggers[3].run.modle means nothing: did you mean model?",
+    ]
+    assert entries_of(person.home / "good.json")[3] == found
+
+
+def test_an_entry_that_is_like_that_already_is_not_written_again(person):
+    path = person.home / "good.json"
+    before = path.stat()
+
+    said, _ = person.types("--edit", "a", json.dumps(cron("a")))
+    as_json, _ = person.types("--edit", "a", json.dumps(cron("a")), "--json")
+
+    assert said == 'Nothing to change: trigger at index 0 (cron trigger "a") is like that already.\n'
+    assert json.loads(as_json)["written"] is False
+    assert path.stat() == before
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_an_edit_of_an_armed_one_shot_forgets_a_job_that_is_over(person, valkey, valkey_url, is_recorded):
+    """What is left where its disarm failed; a job that is on its way keeps its claim."""
+    written(person.home / "good.json", entry())
+    valkey.hset(KEY, mapping={"job": "gh-9", **({"recorded": "gh-9"} if is_recorded else {})})
+
+    _, said = person.types("--edit", "0", json.dumps(entry()), VALKEY_URL=valkey_url)
+
+    assert valkey.exists(KEY) != is_recorded
+    assert ("is forgotten" in said) is is_recorded
 
 
 def test_what_is_armed_by_the_command_is_armed_for_the_fleet(person, valkey, valkey_url):
@@ -247,6 +360,10 @@ def test_a_schedule_is_restored_on_every_queue_that_took_it_down(person, valkey,
     assert host_queue("beta") in err
     assert all(Table(valkey, queue).resident()["a"].torn is None for queue in queues)
     _fails(person, "was taken down on no queue", "--restore", "a", "--json", VALKEY_URL=valkey_url)
+    _fails(person, "No queue on .* has a schedule b", "--restore", "b", VALKEY_URL=valkey_url)
+    said = Console(person.home / "why", url=valkey_url).run("why", "a")
+    assert (said.code, said.out) == (1, "")
+    assert "a is a schedule, no job: `manage.py triggers`" in said.err
 
 
 def test_a_person_at_a_shell_sees_no_traceback(tmp_path):
@@ -320,9 +437,9 @@ def test_the_difference_is_of_what_the_file_means_and_steers_no_terminal(tmp_pat
 def test_keys_that_mean_nothing_are_told():
     content = json.dumps({"triggers": [{**cron("a"), "comment": 1}]}).encode()
 
-    assert str(check(content, name="t")).splitlines() == [
+    assert str(check(content, name="t", this=HERE)).splitlines()[:2] == [
         "t: no problems; 1 entry (1 cron).",
         "triggers[0].comment means nothing: no trigger has such a key.",
     ]
     with pytest.raises(OperatorFileError):
-        check(b"{}", name="t")
+        check(b"{}", name="t", this=HERE)

@@ -90,7 +90,7 @@ def test_a_slip_that_many_make_is_said_with_how_to_mend_it(text, how):
                 f"has the key 'd' {TWICE} (w[1])",
             ],
         ),
-        # The first `a` is not in the value any more, so that its place cannot be told: it may be one of secrets.
+        # The first `a` is not in the value any more, so that nobody can tell whether it is one of secrets.
         (b'{"a": {"b": 1, "b": 2}, "a": 3}', [f"has a key {TWICE}", f"has the key 'a' {TWICE}"]),
         (b'{"\\n": [{"a": 1, "a": 2}]}', [rf"has the key 'a' {TWICE} (\n[0])"]),
     ],

@@ -19,24 +19,24 @@ from dispatch.console.arguments import HIDDEN
 from dispatch.console.server import switch_server
 from dispatch.console.trigger_changes import Asked, Kind, difference
 from dispatch.console.trigger_check import check
+from dispatch.console.trigger_edit import carry_out
+from dispatch.console.trigger_places import machine
 from dispatch.console.trigger_restore import restore
 from dispatch.operator_files import strict_json
 from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
-from dispatch.triggers import writing
-from dispatch.triggers.claims import forget
+from dispatch.triggers.claims import forget, forget_recorded
 from pidispatch_site import conf, log
 from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
-from runs.oneshot import OneShot
 
 _VARIABLE = "PI_TRIGGERS_FILE"
 _STDIN = "-"
 _MOST_STARTS = 100
 _NO_FILE = (
     f"{_VARIABLE} is not set, so this host has no triggers. Set it to the path of a file, in the environment"
-    " or the .env file that the worker and this command read; --add makes the file."
+    " or the .env file that the worker and this command read; --add --create makes the file."
 )
-_NOT_CHANGED = "Nothing was changed: this is what is wrong with the file as it would be."
+_FORGOTTEN = "A job had spent this one-shot already; that is forgotten, so that another may start."
 _NOT_FORGOTTEN = (
     "If the fleet remembers an earlier job of this one-shot, the next one may be refused once"
     " (once-already-spent)."
@@ -63,6 +63,9 @@ class Command(BaseCommand):
         does.add_argument("--remove", metavar="PLACE", help="take an entry out")
         does.add_argument("--restore", metavar="ID", help="let a schedule go on that kept losing its worker")
         parser.add_argument(
+            "--create", action="store_true", help="with --add: make the file if there is none"
+        )
+        parser.add_argument(
             "--dry-run", action="store_true", help="show what an edit would do, write nothing"
         )
         parser.add_argument(
@@ -76,7 +79,8 @@ class Command(BaseCommand):
         log.configure(log.EventLog(sys.stderr, plain=True))
         if options["check"] is not None:
             name, content = _content(options["check"])
-            checked = check(content, name=name)
+            own = conf.one(_VARIABLE, environment) if options["check"] != _STDIN else None
+            checked = check(content, name=name, this=machine(environment), own=own)
             self._answer(checked.as_json(), str(checked), options)
         elif options["restore"] is not None:
             self._restore(environment, options)
@@ -98,26 +102,33 @@ class Command(BaseCommand):
         path: Path | None = conf.one(_VARIABLE, environment)
         if path is None:
             raise ConfigurationError(_NO_FILE)
-        is_written = not options["dry_run"]
-        work = writing.rewrite if is_written else writing.preview
-        try:
-            written = work(path, asked.change, create_missing=True)
-        except OperatorFileError as error:
-            raise ConfigurationError(_NOT_CHANGED, *error.problems) from error
-        said = asked.said(is_written=is_written, in_fleet=conf.one("PI_WORKER_NAME", environment) is not None)
-        if written.before is None:
+        is_written, this = not options["dry_run"], machine(environment)
+        edited = carry_out(asked, path, this, is_written=is_written, create=options["create"])
+        before, after = edited.written.before, edited.written.after
+        said = [asked.said(is_written=is_written, in_fleet=this.in_fleet), *edited.notes]
+        if before is None:
             # It may be a slip in the path, or another folder than the worker starts in.
-            said += f"\nThere was no such file{'; it was made' if is_written else ''}: {path}"
-        changes = difference(written.before, written.after, name=str(path))
-        self._answer(asked.as_json(file=str(path), is_written=is_written), f"{changes}\n\n{said}", options)
-        if is_written and asked.armed:
-            self._forget(asked.armed, environment)
+            said.append(f"There was no such file{'; it was made' if is_written else ''}: {path}")
+        if asked.is_other:
+            said[:0] = [difference(before, after, name=str(path)), ""]
+        as_json = asked.as_json(file=str(path), is_written=is_written, notes=edited.notes)
+        self._answer(as_json, "\n".join(said), options)
+        if is_written:
+            self._forget(asked, environment)
 
-    def _forget(self, once: OneShot, environment: Mapping[str, str]) -> None:
-        """Have the fleet forget that it was spent, which other hosts go by whose own file never said so."""
+    def _forget(self, asked: Asked, environment: Mapping[str, str]) -> None:
+        """Have the fleet forget that it was spent, which other hosts go by whose own file never said so.
+
+        And so do we where its disarm failed. One whose job may be on its way stays that job's.
+        """
+        if not asked.armed and not asked.still_armed:
+            return
         try:
             with switch_server(environment) as server:
-                forget(server.client, once)
+                if asked.armed:
+                    forget(server.client, asked.armed)
+                elif asked.still_armed and forget_recorded(server.client, asked.still_armed):
+                    self.stderr.write(_FORGOTTEN)
         except PidispatchError as error:
             self.stderr.write(f"{error}\n{_NOT_FORGOTTEN}")
 
@@ -139,6 +150,8 @@ class Command(BaseCommand):
 
 
 def _asked(options: dict[str, Any]) -> Asked | None:
+    if options["create"] and options["add"] is None:
+        raise ConfigurationError("--create goes with --add")
     if options["add"] is not None:
         return Asked(Kind.ADDED, None, _entry(options["add"]))
     if options["edit"] is not None:

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from dispatch.console import lookup, why_shown
 from dispatch.console.arguments import HIDDEN, one_line
 from dispatch.console.server import switch_server
+from dispatch.console.trigger_restore import is_installed
 from pidispatch_site.errors import OperationalError
 
 
@@ -29,6 +30,11 @@ class Command(BaseCommand):
             # Said on stderr: stdout is for programs.
             self.stderr.write(f"Valkey: {server.shown}")
             found = lookup.why(server.client, options["job"])
+            if found is None and is_installed(server.client, options["job"]):
+                raise OperationalError(
+                    f"{options['job']} is a schedule, no job: `manage.py triggers` shows when it starts next"
+                    " and which job was its last."
+                )
             if found is None:
                 raise OperationalError(
                     f"Job {one_line(options['job'])} is not known there: it never was, it was"

@@ -70,6 +70,7 @@ NAMED = "allowed is a name of letters, digits, dots, underscores and hyphens"
 ID = f"{NAMED}, of at most 255"
 TOKEN = "allowed is a name without spaces, of at most 200 printable ASCII characters"
 ZONE = "allowed is an IANA time zone such as Europe/London, or no tz for the host's own"
+PATTERN = "allowed is five or six fields such as 0 3 * * *, or a name such as @daily"
 TURNED = "whose sign is the other way round"
 CLOSING = "has no meaning here, since only rules about closing have it; take it out"
 NO_LABELS = "has no meaning here, since the rule has no labels to choose by; take it out"
@@ -133,7 +134,11 @@ REFUSED = [
     (cron({"id": "a\u0663"}), f": on.id is 'a\\u0663'; {ID}"),
     (
         cron({"pattern": " "}),
-        ": on.pattern is ' '; allowed is five or six fields such as 0 3 * * *, or a name such as @daily",
+        f": on.pattern is ' '; {PATTERN}",
+    ),
+    (
+        cron({"pattern": GONE, "patern": "0 3 * * *"}),
+        f": on.pattern is missing (is 'patern' meant?); {PATTERN}",
     ),
     (cron({"tz": "Mars/Phobos"}), f": on.tz is 'Mars/Phobos'; {ZONE}"),
     (cron({"tz": None}), f": on.tz is null; {ZONE}"),
