@@ -115,6 +115,7 @@ class Overview:
 
     `fleet` is None where Valkey was not asked, and `tables` is empty then. `has_runs` is False where the run
     table could not be read. `disagreed_with`: the live hosts whose schedules are not those of the file.
+    `ran_by`: of one-shots that this host could not disarm, by their place, the job that spent each.
     """
 
     now_ms: int
@@ -124,6 +125,7 @@ class Overview:
     tables: tuple[TableLook, ...] = ()
     has_runs: bool = True
     disagreed_with: tuple[str, ...] = ()
+    ran_by: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def rules(self) -> tuple[Trigger, ...]:

@@ -21,7 +21,10 @@ from dispatch.instants import epoch_ms, instant_of
 from dispatch.queue.entries import Entry
 from dispatch.schedules import placement
 from dispatch.schedules.placement import UnservedReason
+from dispatch.triggers.claims import not_disarmed
+from dispatch.triggers.entries import Disarmed, wire
 from hosts import names
+from runs.oneshot import one_shot_of_entry
 
 if TYPE_CHECKING:
     import redis
@@ -35,8 +38,8 @@ def read(
 ) -> Overview:
     """Judge the schedules of the file and of all tables; `upcoming` next instants are told of each.
 
-    Three round trips beside those of `circumstances.read`; raises what redis-py raises. `fleet` was read
-    before, `runs` finds last runs.
+    Four round trips at most beside those of `circumstances.read`; raises what redis-py raises. `fleet` was
+    read before, `runs` finds last runs.
     """
     queues = names.union(fleet.queues, [file.queue])
     now_ms, tables = schedule_reading.tables(client, queues, fleet.rows, file.schedules)
@@ -69,6 +72,7 @@ def read(
         tables=tables,
         has_runs=last is not None,
         disagreed_with=disagreed.hosts,
+        ran_by=_ran_by(client, file, fleet),
     )
 
 
@@ -105,6 +109,14 @@ class _Judge:
     def _facts_of(self, entry: Entry) -> QueueFacts:
         look = self._tables.get(entry.queue)
         return look.queue if look else QueueFacts(queue=entry.queue, now_ms=epoch_ms(self._now))
+
+
+def _ran_by(client: redis.Redis, file: TriggersFile, fleet: FleetFacts) -> Mapping[int, str]:
+    entries = file.triggers.one_shots if file.triggers else ()
+    armed = [one for one in entries if not isinstance(one.on, Disarmed)]
+    onces = [once for one in armed if (once := one_shot_of_entry(one.index, wire(one)))]
+    hosts = [row.host_id for row in fleet.rows if row.host_id and file.name in {None, row.name}]
+    return {once.index: job for once, job in not_disarmed(client, onces, hosts=hosts).items()}
 
 
 def _unserved(file: TriggersFile) -> Mapping[str, UnservedReason]:

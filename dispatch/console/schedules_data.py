@@ -29,7 +29,7 @@ def as_data(overview: Overview) -> dict[str, Any]:
             "disagreesWith": list(overview.disagreed_with),
         },
         "schedules": [_line(line) for line in overview.lines],
-        "rules": [_rule(one) for one in overview.rules],
+        "rules": [_rule(one, overview.ran_by.get(one.index)) for one in overview.rules],
         "unreadable": {one.queue.queue: one.unreadable for one in overview.tables if one.unreadable},
     }
 
@@ -70,11 +70,12 @@ def _last(run: LastRun | None) -> Mapping[str, Any] | None:
     }
 
 
-def _rule(trigger: Trigger) -> dict[str, Any]:
+def _rule(trigger: Trigger, ran_by: str | None) -> dict[str, Any]:
     return {
         "index": trigger.index,
         "kind": trigger.run.kind.value,
         "matches": matches(trigger.on),
         "slot": slot(trigger.run),
         "spent": spent(trigger.on),
+        "ranBy": ran_by,
     }

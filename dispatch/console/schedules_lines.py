@@ -28,7 +28,9 @@ def lines(overview: Overview, *, marks: Marks, columns: int) -> list[str]:
         told += ["", *_schedule(line, overview, marks, columns)]
     if overview.rules:
         told += ["", "Rules for forges (this version has no receiver of deliveries yet: they start nothing):"]
-        told += [part for one in overview.rules for part in _rule(one, columns)]
+        told += [
+            part for one in overview.rules for part in _rule(one, overview.ran_by.get(one.index), columns)
+        ]
     return told
 
 
@@ -111,8 +113,8 @@ def _place(one: Installed) -> str:
     return f"{name} (torn down)" if one.torn else name
 
 
-def _rule(trigger: Trigger, columns: int) -> Sequence[str]:
-    state = once(trigger.on)
+def _rule(trigger: Trigger, ran_by: str | None, columns: int) -> Sequence[str]:
+    state = once(trigger.on, ran_by=ran_by)
     text = f"{trigger.index}: {trigger.run.kind.value} {matches(trigger.on)}, {slot(trigger.run)}"
     return wrap(
         f"{text}{f'; {state}' if state else ''}",

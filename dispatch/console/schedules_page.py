@@ -90,7 +90,7 @@ def _listed(overview: Overview, search: str) -> dict[str, Any]:
         "rows": [_row(line, overview.now_ms) for line in found[:MOST_SHOWN]],
         "more": len(found) - MOST_SHOWN if len(found) > MOST_SHOWN else 0,
         "head": headline(overview),
-        "rules": [_rule(one) for one in overview.rules],
+        "rules": [_rule(one, overview.ran_by.get(one.index)) for one in overview.rules],
         "file": overview.file.path,
         "trouble": overview.file.trouble,
     }
@@ -122,10 +122,10 @@ def _url(run: LastRun | None) -> str | None:
     return reverse("admin:runs_run_change", args=[quote(run.job_id)]) if run and run.outcome else None
 
 
-def _rule(trigger: Trigger) -> Rule:
+def _rule(trigger: Trigger, ran_by: str | None) -> Rule:
     return Rule(
         index=trigger.index,
         matches=f"{trigger.run.kind.value} {matches(trigger.on)}",
         slot=slot(trigger.run),
-        once=once(trigger.on),
+        once=once(trigger.on, ran_by=ran_by),
     )

@@ -52,11 +52,16 @@ def spent(on: On) -> Mapping[str, str | None] | None:
     )
 
 
-def once(on: On) -> str:
-    """Say whether a one-shot is armed, or by what it was spent; blank for what is none."""
+def once(on: On, *, ran_by: str | None = None) -> str:
+    """Say whether a one-shot is armed, or by what it was spent; blank for what is none.
+
+    `ran_by` is a job that has spent it and whose disarm failed.
+    """
     if isinstance(on, Disarmed):
         by = f" by {short(on.job_id)}" if on.job_id else ""
         return f"spent {short(on.at)}{by}"
+    if ran_by:
+        return f"once, ran by {short(ran_by)}, not disarmed"
     return "once, armed" if is_one_shot(on) else ""
 
 

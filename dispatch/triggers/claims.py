@@ -8,7 +8,7 @@ is armed was armed again by hand, and the next job may have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -83,7 +83,7 @@ class Claims:
 
     def undone(self, onces: Iterable[OneShot]) -> tuple[tuple[OneShot, str], ...]:
         """Tell which of these this host still has to disarm, and by which job each was spent."""
-        return tuple(not_disarmed(self._client, onces, host_id=self._host_id).items())
+        return tuple(not_disarmed(self._client, onces, hosts=[self._host_id]).items())
 
     def _ask(self, once: OneShot, job_id: str, *, displacing: bytes = b"") -> tuple[bytes, bytes]:
         """Ask for the claim: who has it, and for whom this host has noted that."""
@@ -100,24 +100,29 @@ class Claims:
             return None
 
 
-def not_disarmed(client: redis.Redis, onces: Iterable[OneShot], *, host_id: str) -> Mapping[OneShot, str]:
-    """Tell of which of these armed one-shots a job has a record, whose disarm failed on the host, and its id.
+def not_disarmed(
+    client: redis.Redis, onces: Iterable[OneShot], *, hosts: Sequence[str]
+) -> Mapping[OneShot, str]:
+    """Tell of which of these armed one-shots a job has a record and its disarm failed, and that job's id.
 
-    One round trip. Raises redis-py's errors; a claim that is none is passed over.
+    On one of the hosts, by host-id. One round trip. Raises redis-py's errors; no claim is no error.
     """
     asked = list(onces)
-    if not asked:
+    if not asked or not hosts:
         return {}
+    fields = [f"{what}:{host}" for host in hosts for what in ("failed", "spent")]
     with client.pipeline(transaction=False) as pipeline:
         for once in asked:
-            pipeline.hmget(_key(once), ["job", f"failed:{host_id}", f"spent:{host_id}"])
+            pipeline.hmget(_key(once), ["job", *fields])
         answers = pipeline.execute(raise_on_error=False)
     found = {}
     for once, answer in zip(asked, answers, strict=True):
         if isinstance(answer, VALKEY_FAULTS):
             raise answer
-        holder, failed, spent = (None,) * 3 if isinstance(answer, Exception) else answer
-        if holder and len(holder) <= MAX_ID_BYTES and failed == holder != spent:
+        holder, *noted = [None] if isinstance(answer, Exception) else answer
+        of_hosts = zip(noted[::2], noted[1::2], strict=True)
+        has_failed = any(failed == holder != spent for failed, spent in of_hosts)
+        if holder and len(holder) <= MAX_ID_BYTES and has_failed:
             found[once] = _text(holder)
     return found
 

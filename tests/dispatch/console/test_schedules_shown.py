@@ -9,13 +9,15 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from dispatch.console import triggers_file
+from dispatch.console import fleet, triggers_file
 from dispatch.console.schedule_runs import last_runs
 from dispatch.console.schedules_shown import show
 from dispatch.ids import manual_id, occurrence_id
 from dispatch.instants import instant_of
+from dispatch.triggers.claims import Claims
 from pidispatch_site.errors import ConfigurationError
 from runs import rows
+from runs.oneshot import one_shot_of_entry
 from runs.outcome import Outcome
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.schedulekit import Bench, entry, hourly, schedule
@@ -83,6 +85,19 @@ def test_a_schedule_is_told_with_its_next_starts_its_place_its_last_run_and_its_
     ):
         assert re.search(pattern, out), (pattern, out)
     assert max(map(len, out.splitlines())) <= 140
+
+
+def test_a_one_shot_that_could_not_be_disarmed_is_told_with_the_job_that_ran(bench, say):
+    bench.entries = RULES
+    bench.host()
+    rule = RULES[3]
+    claims, once = Claims(bench.client, fleet.read(bench.client).rows[0].host_id), one_shot_of_entry(3, rule)
+    claims.claim(once, "gh-9", is_armed=lambda: True)
+    assert "3: github issue #7 closed, flow fix; once, armed" in say()[1]
+    claims.note_failed(once, "gh-9")
+
+    assert "github issue #7 closed, flow fix; once, ran by gh-9, not disarmed" in say()[1]
+    assert [one["ranBy"] for one in json.loads(say(as_json=True)[1])["rules"]][3] == "gh-9"
 
 
 def test_what_was_started_by_hand_is_the_last_run_too(bench, say):

@@ -162,11 +162,11 @@ def test_what_a_host_could_not_disarm_is_told_of_that_host(valkey):
     valkey.set(f"once:1:7:{ONCE.slot}", "rubbish")
     claimed(claims, "gh-9")
     claims.note_failed(ONCE, "gh-8")
-    assert not_disarmed(valkey, [ONCE, other], host_id="aaaa") == {}
+    assert not_disarmed(valkey, [ONCE, other], hosts=["bbbb", "aaaa"]) == {}
     claims.note_failed(ONCE, "gh-9")
 
-    assert not_disarmed(valkey, [ONCE, other], host_id="aaaa") == {ONCE: "gh-9"}
-    assert not_disarmed(valkey, [ONCE, other], host_id="bbbb") == {}
-    assert not_disarmed(valkey, [], host_id="aaaa") == {}
+    assert not_disarmed(valkey, [ONCE, other], hosts=["bbbb", "aaaa"]) == {ONCE: "gh-9"}
+    assert not_disarmed(valkey, [ONCE, other], hosts=["bbbb"]) == {}
+    assert not_disarmed(valkey, [], hosts=["bbbb", "aaaa"]) == {}
     claims.note(ONCE, "gh-9")
-    assert not_disarmed(valkey, [ONCE, other], host_id="aaaa") == {}
+    assert not_disarmed(valkey, [ONCE, other], hosts=["bbbb", "aaaa"]) == {}
