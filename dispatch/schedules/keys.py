@@ -43,7 +43,8 @@ def fired(queue: str) -> str:
 def occurred(schedule_id: str) -> str:
     """Name the text `from-to` (ms): instants between them are dealt with in the whole fleet. `OCCURRED_TTL`.
 
-    After a gap `from-to,first-last`. It outlives the ids of their jobs. Raises ValueError for what is no id.
+    After gaps `from-to,from-to,...`, eight at most. It outlives the ids of their jobs. ValueError for what is
+    no id.
     """
     return f"{PREFIX}occurred:{rq_id(schedule_id)}"
 

@@ -71,7 +71,9 @@ def taken_along(
     found = {}
     for one, notes in elsewhere.items():
         candidates = [own[one], *notes] if one in own else notes
-        best = max(candidates, key=lambda note: (_waits(client, queue, note), _at_ms(note)))
+        best = candidates[0]
+        if len(candidates) > 1:
+            best = max(candidates, key=lambda note: (_waits(client, queue, note), _at_ms(note)))
         if best != own.get(one):
             found[one] = best
     return found

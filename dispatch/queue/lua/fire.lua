@@ -13,6 +13,9 @@
 -- Answers {'enqueued' | 'exists' | 'waiting' (all three went on) | 'changed' (somebody was faster; nothing changed),
 --       1 if key 4 held what cannot be, and counted for nothing, else 0}
 
+-- So many stretches are kept apart, and no calendar goes further (ms).
+local MOST, LATEST = 8, 1e15
+
 local id, instant = ARGV[1], tonumber(ARGV[7])
 
 -- What has a wrong type fails here, before anything has changed.
@@ -24,13 +27,21 @@ if next_ms ~= ARGV[2] or redis.call('HGET', KEYS[2], id) ~= ARGV[3] then
   return { 'changed', 0 }
 end
 
--- The stretch of instants that were dealt with, and the end of it that came after a gap: instants that were passed
--- over are dealt with, too. Each is two numbers, or nothing.
-local text = redis.call('GETRANGE', KEYS[4], 0, 80)
-local function stretches()
-  local from, to, after_gap = string.match(text, '^(%d+)-(%d+)(.*)$')
-  local first, last = string.match(after_gap or '', '^,(%d+)-(%d+)$')
-  return tonumber(from), tonumber(to), tonumber(first), tonumber(last)
+-- Instants that were dealt with, as stretches in their order. What lies between two was passed over, and is dealt with
+-- as well, unless the second begins after now: then a clock was ahead, which says nothing of the gap before it.
+local text, now = redis.call('GETRANGE', KEYS[4], 0, 300), tonumber(ARGV[15])
+local known, ahead, is_sound = {}, {}, true
+for part in string.gmatch(text, '[^,]+') do
+  local first, last = string.match(part, '^(%d+)-(%d+)$')
+  first, last = tonumber(first), tonumber(last)
+  -- Ends in times to come, as a clock of another world or a hand writes them, would silence the schedule until then.
+  is_sound = is_sound and last and last < LATEST and (first > now or last <= tonumber(ARGV[16]))
+  if is_sound then
+    table.insert(first > now and ahead or known, { first, last })
+  end
+end
+if not is_sound then
+  known, ahead = {}, {}
 end
 
 local function waits()
@@ -42,15 +53,23 @@ local function waits()
   return status == 'queued' or status == 'scheduled' or status == 'deferred'
 end
 
-local from, to, first, last = stretches()
--- What begins after now was acted on by a clock that was ahead: it says nothing of the gap before it.
-local is_ahead = first and first > tonumber(ARGV[15])
--- Ends in times to come, as a clock of another world or a hand writes them, would silence the schedule until then.
-local is_sound = text == '' or (from and (is_ahead and to or last or to) <= tonumber(ARGV[16]))
-if not is_sound then
-  from, to, first, last, is_ahead = nil, nil, nil, nil, nil
+-- The gaps of a clock that was ahead are larger than those of a worker that was slow.
+local function close_smallest_gap()
+  local smallest, its, place
+  for _, stretches in ipairs({ known, ahead }) do
+    for i = 2, #stretches do
+      local gap = stretches[i][1] - stretches[i - 1][2]
+      if not smallest or gap < smallest then
+        smallest, its, place = gap, stretches, i
+      end
+    end
+  end
+  its[place - 1][2] = its[place][2]
+  table.remove(its, place)
 end
-local is_dealt_with = from and from <= instant and instant <= (not is_ahead and last or to)
+
+local newest = known[#known]
+local is_dealt_with = newest and known[1][1] <= instant and instant <= newest[2]
 local what = 'enqueued'
 if is_dealt_with or redis.call('EXISTS', KEYS[5]) == 1 then
   what = 'exists'
@@ -62,24 +81,26 @@ end
 redis.call('HSET', KEYS[3], id, ARGV[what == 'enqueued' and 12 or what == 'exists' and 13 or 14])
 if what ~= 'waiting' and not is_dealt_with then
   local follows = ARGV[9] == '1'
-  local known_to = not is_ahead and last or to
-  -- A far gap begins a new stretch: a clock that was years ahead for a minute must not have dealt with those years.
-  if not (from and from <= instant and (follows or instant - known_to <= tonumber(ARGV[10]))) then
-    from, to, first, last = tonumber(ARGV[8]), instant, nil, nil
-    if not follows then
-      to, first, last = from - 1, instant, instant
-    end
-  elseif is_ahead then
-    to = instant
-  elseif not follows then
-    to, first, last = known_to, instant, instant
-  elseif first then
-    last = instant
-  else
-    to = instant
+  -- A far gap begins anew: a clock that was years ahead for a minute must not have dealt with those years.
+  if not (newest and known[1][1] <= instant and (follows or instant - newest[2] <= tonumber(ARGV[10]))) then
+    local earliest = tonumber(ARGV[8])
+    known = { { earliest, follows and instant or earliest - 1 } }
   end
-  local known = string.format('%d-%d', from, to)
-  redis.call('SET', KEYS[4], first and string.format('%s,%d-%d', known, first, last) or known, 'PX', ARGV[11])
+  if follows then
+    known[#known][2] = instant
+  else
+    table.insert(known, { instant, instant })
+  end
+  while #known + #ahead > MOST do
+    close_smallest_gap()
+  end
+  local parts = {}
+  for _, stretches in ipairs({ known, ahead }) do
+    for _, stretch in ipairs(stretches) do
+      table.insert(parts, string.format('%d-%d', stretch[1], stretch[2]))
+    end
+  end
+  redis.call('SET', KEYS[4], table.concat(parts, ','), 'PX', ARGV[11])
 elseif not is_sound then
   redis.call('DEL', KEYS[4])
 end
