@@ -207,6 +207,7 @@ class Ticker:
                 jobId=its.job_id,
                 schedulerId=due.schedule_id,
                 skipped=its.skipped or None,
+                lateMs=its.late_ms,
             )
             turn.fired.append(
                 Fired(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from dispatch.ids import occurrence_id
 from dispatch.instants import epoch_ms, instant_of
+from dispatch.schedules.missed import GRACE
 from dispatch.schedules.notes import Acted
 
 if TYPE_CHECKING:
     from dispatch.schedules.definition import Schedule
 
 _MS = timedelta(milliseconds=1)
+_GRACE_MS = GRACE // _MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,12 @@ class Coming:
     def skipped(self) -> int:
         """How many instants have come to nothing since the last occurrence, if this one becomes a job."""
         return self._waited + self.passed - 1
+
+    @property
+    def late_ms(self) -> int | None:
+        """How late it is; None while it could not have been missed yet."""
+        late_ms = self.now_ms - (self.now_ms if self.instant_ms is None else self.instant_ms)
+        return late_ms if late_ms > _GRACE_MS else None
 
     @property
     def enqueued(self) -> Acted:

@@ -78,6 +78,15 @@ def test_after_a_time_away_the_latest_instant_alone_is_caught_up_with(
     assert [one.get("skipped") for one in told(events, "occurrence_enqueued")] == [skipped]
 
 
+@pytest.mark.parametrize(("late", "told_ms"), [(5 * MINUTE, None), (5 * MINUTE + SECOND, 301_000)])
+def test_what_is_later_than_the_grace_is_marked_late(valkey, events, late, told_ms):
+    ground = Ground(valkey, schedule(pattern="0 * * * *"))
+
+    assert ground.tick(by=58 * MINUTE + late) == ["03. 11:00"]
+
+    assert [one.get("lateMs") for one in told(events, "occurrence_enqueued")] == [told_ms]
+
+
 @pytest.mark.parametrize("pattern", ["*/5 * * * *", "0 3 * * *", "0 3 * * sun"])
 def test_a_host_that_was_away_fires_no_instant_that_others_had(valkey, pattern):
     ground = Ground(valkey, schedule(pattern=pattern), queues=(QUEUE, OTHER))
