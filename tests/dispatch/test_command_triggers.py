@@ -138,8 +138,8 @@ def test_a_folder_that_no_host_can_find_is_said(person, path):
         (["--remove", "1"], r"nothing was tried: the file as it stands(?s:.)*index 0: on.id", "bad.json"),
         (["--add", ENTRY], r"nothing was tried: the file as it stands(?s:.)*index 1: on.number", "bad.json"),
         (
-            ["--edit", "1", json.dumps(entry(number=-1))],
-            r"as it would be\.\n.*index 1: on.number is -1.*\nThe file as it stands.*\n.*index 0: on.id",
+            ["--edit", "1", json.dumps(entry(number=0, flow="other"))],
+            r"as it would be\.\n.*index 1: on.number is 0.*\nThe file as it stands.*\n.*index 0: on.id",
             "bad.json",
         ),
         (["--dry-run"], "^--dry-run goes with --add, --edit or --remove", None),
