@@ -82,7 +82,7 @@ class Claims:
         self._note(keys=[_key(once)], args=[job_id, self._failed, LIFETIME_MS])
 
     def undone(self, onces: Iterable[OneShot]) -> tuple[tuple[OneShot, str], ...]:
-        """Tell which of these this host still has to disarm, and by which job each was spent."""
+        """Tell which of these this host has not noted yet as spent in its file, and by which job each was."""
         return tuple(not_disarmed(self._client, onces, hosts=[self._host_id]).items())
 
     def _ask(self, once: OneShot, job_id: str, *, displacing: bytes = b"") -> tuple[bytes, bytes]:

@@ -16,7 +16,7 @@ from typing import Any
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.triggers.claims import Claims
-from dispatch.triggers.editing import Armed, Changed, Spent, armed_in, disarmed, standing
+from dispatch.triggers.editing import Armed, Changed, Spent, disarmed, one_shots_in, standing
 from dispatch.triggers.lock import LockedError
 from dispatch.triggers.writing import AT_ONCE, EditedMeanwhileError, Patience, document_of, rewrite
 from pidispatch_site import log
@@ -97,7 +97,8 @@ class Disarmer:
         if self._path is None or stamp == self._settled or self._clock() < self._again_at:
             return
         self._again_at = self._clock() + _AGAIN_SECONDS
-        undone = self._claims.undone(_armed(self._path))
+        # Those that the file has as spent as well: whoever wrote that, it is noted before one is armed again.
+        undone = self._claims.undone(_one_shots(self._path))
         came = [self._noted(once, job_id, at=datetime.now(UTC), patience=AT_ONCE) for once, job_id in undone]
         # Of before: what changes the file meanwhile is looked at in its turn.
         self._settled = None if _Came.FAILED in came else stamp
@@ -171,9 +172,9 @@ def look(path: Path | None, once: OneShot) -> Armed | Spent | Changed:
         return Changed("unreadable")
 
 
-def _armed(path: Path) -> tuple[OneShot, ...]:
+def _one_shots(path: Path) -> tuple[OneShot, ...]:
     try:
-        return armed_in(document_of(path))
+        return one_shots_in(document_of(path))
     except OperatorFileError:
         return ()
 

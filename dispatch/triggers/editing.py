@@ -92,13 +92,13 @@ def standing(document: Any, once: OneShot) -> Armed | Spent | Changed:
     return Spent(by if isinstance(by, str) else None)
 
 
-def armed_in(document: Any) -> tuple[OneShot, ...]:
-    """List the one-shots of a document that are armed; never raises, whatever it is."""
+def one_shots_in(document: Any) -> tuple[OneShot, ...]:
+    """List the one-shots of a document, armed or spent; never raises, whatever it is."""
     entries = document.get(PART) if isinstance(document, dict) else None
-    found = [
+    found = (
         one_shot_of_entry(at, one) for at, one in enumerate(entries if isinstance(entries, list) else ())
-    ]
-    return tuple(one for one in found if one and isinstance(standing(document, one), Armed))
+    )
+    return tuple(one for one in found if one)
 
 
 def disarmed(document: Any, once: OneShot, *, job_id: str, at: str) -> Any:

@@ -185,7 +185,26 @@ def test_it_is_tried_again_when_the_file_has_been_changed(path, valkey, mended):
         now[0] += 5
         mine.catch_up()
     # INFO itself is counted; one more look at the file that was written here.
-    assert valkey.info("stats")["total_commands_processed"] - before <= 1
+    assert valkey.info("stats")["total_commands_processed"] - before <= 2
+
+
+@pytest.mark.parametrize("by", ["hand", "a worker that was killed before it noted that"])
+def test_what_the_file_says_after_all_is_not_done_again_once_it_is_armed_again(path, valkey, by):
+    claimed(Claims(valkey, "aaaa"), "gh-9")
+    path.write_text("{")
+    disarmer(path, valkey).of_record(RECORD)
+    if by == "hand":
+        written(path, entry(disarmed=SPENT_BY))
+    else:
+        written(path, entry())
+        disarmer(path, valkey).catch_up()
+        valkey.hdel(KEY, "spent:aaaa")
+    disarmer(path, valkey).catch_up()
+
+    written(path, entry())
+    disarmer(path, valkey).catch_up()
+
+    assert look(path, ONCE) == Armed()
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"triggers": 1}'])
