@@ -37,9 +37,12 @@ def job_id(schedule_id: str, instant_ms: int) -> str:
 
 
 def noted(schedule_id: str, installed: Iterable[Installed]) -> frozenset[int]:
-    """Tell which instants (ms) tables have noted as brought into a queue."""
-    found = (instant_in(one.acted.job_id, schedule_id) for one in installed if one.acted)
-    return frozenset(one for one in found if one is not None)
+    """Tell which instants (ms) tables have noted as brought into a queue, by whichever host."""
+    acted = [one.acted for one in installed if one.acted]
+    own = {instant_in(one.job_id, schedule_id) for one in acted}
+    # Of what another host was faster with, a table notes the instant, and keeps its own job.
+    others = {one.instant_ms for one in acted if not one.waited and instant_or_none(one.instant_ms)}
+    return frozenset(one for one in own | others if one is not None)
 
 
 def instant_in(job_id: str, schedule_id: str) -> int | None:

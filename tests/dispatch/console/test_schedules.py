@@ -103,6 +103,11 @@ def elsewhere(bench, due):
     bench.client.hset(key, mapping={"status": "finished", "ended_at": "2026-01-01T00:00:00.000000Z"})
 
 
+def elsewhere_once(bench, due):
+    """Bravo was faster with it, and does not have it any more; alpha's own job was the one before."""
+    noted(bench, due, job=due - HOUR_MS)
+
+
 def recorded(bench, due):
     job_id = occurrence_id("nightly", instant=instant_of(due))
     bench.runs = {"nightly": [LastRun(job_id=job_id, instant_ms=due, outcome="completed")]}
@@ -126,6 +131,7 @@ STATES = {
     "it was recorded": (recorded, "ok", None, "ok"),
     "it ran, and only the table knows": (noted, "ok", None, "ok"),
     "it ran on another host": (elsewhere, "ok", None, "ok"),
+    "it ran on a host that has it no more": (elsewhere_once, "ok", None, "ok"),
     "paused": (paused, "missed", "paused", f"the queue {ALPHA} is paused by ann: lunch"),
     "drained": (drained, "missed", "draining", "is drained by ann: new disk"),
     "in line": (lambda bench, due: bench.enqueue("nightly", due), "missed", "in-line", "its turn has not"),
