@@ -145,6 +145,7 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
 def imported(path: Path) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(tree_of(path)):
@@ -155,6 +156,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+@cache
 def own_modules(path: Path) -> set[Path]:
     """The modules of ours that this one imports, also as `from app import module`."""
     names: set[str] = set()

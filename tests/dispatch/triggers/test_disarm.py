@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from dispatch.triggers.claims import Claims
 from dispatch.triggers.disarm import Disarmer, look
@@ -249,7 +251,7 @@ def _raising(error: Exception) -> Any:
 
 
 def test_without_valkey_the_record_is_met_again(path, valkey):
-    away = redis.Redis(unix_socket_path="/nonexistent")
+    away = redis.Redis(unix_socket_path="/nonexistent", retry=Retry(NoBackoff(), 0))
 
     with pytest.raises(redis.ConnectionError):
         Disarmer(path, Claims(away, "aaaa")).of_record(RECORD)
