@@ -53,19 +53,21 @@ local function waits()
   return status == 'queued' or status == 'scheduled' or status == 'deferred'
 end
 
--- The gaps of a clock that was ahead are larger than those of a worker that was slow.
-local function close_smallest_gap()
-  local smallest, its, place
-  for _, stretches in ipairs({ known, ahead }) do
-    for i = 2, #stretches do
-      local gap = stretches[i][1] - stretches[i - 1][2]
+-- A gap before now tells nothing but to a clock that goes back over it: the one furthest back goes first. Of those to
+-- come, the ones of a clock that was ahead are larger than those of a worker that was slow.
+local function close_a_gap()
+  local stretches, place, smallest = known, 2, nil
+  if not known[2] then
+    stretches = ahead
+    for i = 2, #ahead do
+      local gap = ahead[i][1] - ahead[i - 1][2]
       if not smallest or gap < smallest then
-        smallest, its, place = gap, stretches, i
+        smallest, place = gap, i
       end
     end
   end
-  its[place - 1][2] = its[place][2]
-  table.remove(its, place)
+  stretches[place - 1][2] = stretches[place][2]
+  table.remove(stretches, place)
 end
 
 local newest = known[#known]
@@ -92,7 +94,7 @@ if what ~= 'waiting' and not is_dealt_with then
     table.insert(known, { instant, instant })
   end
   while #known + #ahead > MOST do
-    close_smallest_gap()
+    close_a_gap()
   end
   local parts = {}
   for _, stretches in ipairs({ known, ahead }) do

@@ -265,6 +265,21 @@ def test_what_a_clock_passed_over_that_was_hours_ahead_comes_all_the_same(valkey
     assert became == {hour: once + ["exists"] * 2 * (hour in ahead and hour < 15) for hour in hours}
 
 
+def test_it_comes_however_often_everybody_was_away_before(valkey):
+    away = [20 * HOUR * time for time in range(-12, 1)]
+    for by in [*away, 3 * HOUR]:
+        put_in(valkey)
+        assert fire(valkey, instant=DUE + by, follows=False) is Turn.ENQUEUED
+
+    for hour in (1, 2):
+        put_in(valkey)
+        assert fire(valkey, instant=DUE + hour * HOUR) is Turn.ENQUEUED
+    for by in away:
+        valkey.delete(f"rq:job:{rq_id(occurrence_id('tidy', instant=DUE + by))}")
+        put_in(valkey)
+        assert fire(valkey, instant=DUE + by, now=DUE) is Turn.EXISTS
+
+
 WRONG = [*TABLE, schedule_keys.occurred("tidy"), f"rq:queue:{QUEUE}", "rq:queues", "queues:known"]
 
 
