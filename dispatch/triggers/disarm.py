@@ -99,7 +99,7 @@ class Disarmer:
         self._again_at = self._clock() + _AGAIN_SECONDS
         # Those that the file has as spent as well: whoever wrote that, it is noted before one is armed again.
         undone = self._claims.undone(_one_shots(self._path))
-        came = [self._noted(once, job_id, at=datetime.now(UTC), patience=AT_ONCE) for once, job_id in undone]
+        came = [self._caught_up(once, job_id) for once, job_id in undone]
         # Of before: what changes the file meanwhile is looked at in its turn.
         self._settled = None if _Came.FAILED in came else stamp
 
@@ -115,6 +115,13 @@ class Disarmer:
             is _Came.FAILED
         ):
             self._settled = None
+
+    def _caught_up(self, once: OneShot, job_id: str) -> _Came:
+        if isinstance(look(self._path, once), Spent):
+            # By a person, who may write where we may not; or by us, and we were killed.
+            self._claims.note(once, job_id)
+            return _Came.DONE
+        return self._noted(once, job_id, at=datetime.now(UTC), patience=AT_ONCE)
 
     def _noted(self, once: OneShot, job_id: str, *, at: datetime, patience: Patience) -> _Came:
         """Disarm the entry, and keep with the claim what came of it."""

@@ -192,16 +192,19 @@ def test_it_is_tried_again_when_the_file_has_been_changed(path, valkey, mended):
 
 @pytest.mark.parametrize("by", ["hand", "a worker that was killed before it noted that"])
 def test_what_the_file_says_after_all_is_not_done_again_once_it_is_armed_again(path, valkey, by):
+    lock = path.with_name("triggers.json.lock")
     claimed(Claims(valkey, "aaaa"), "gh-9")
     path.write_text("{")
     disarmer(path, valkey).of_record(RECORD)
     if by == "hand":
+        lock.touch()
         written(path, entry(disarmed=SPENT_BY))
     else:
         written(path, entry())
         disarmer(path, valkey).catch_up()
         valkey.hdel(KEY, "spent:aaaa")
     disarmer(path, valkey).catch_up()
+    lock.unlink(missing_ok=True)
 
     written(path, entry())
     disarmer(path, valkey).catch_up()
