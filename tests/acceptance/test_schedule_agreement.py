@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,15 @@ from dispatch.schedules.table import Table
 from hosts import roster
 from hosts.names import SHARED_QUEUE
 from tests.harness.fleet import Fleet
-from tests.harness.knobs import Knobs
+from tests.harness.knobs import QUICK, Knobs
 from tests.harness.standing_work import TriggersFile, cron
 from tests.harness.worker_process import WorkerProcess, start_all, until
 
-KNOBS = Knobs(without_containers=True)
-SOON = 10.0
+KNOBS = Knobs(
+    without_containers=True,
+    timings=replace(QUICK, host_beat_every=0.2, schedules_retry=0.2, schedules_review=0.4),
+)
+SOON = 30.0
 
 
 @dataclass

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dispatch.schedules.table import Table
+from tests.harness.gate import Gate
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs
 from tests.harness.simulated_day import PERIOD, START, STEP, Day
@@ -18,6 +19,7 @@ from tests.harness.standing_work import TriggersFile, cron, known_occurrences
 from tests.harness.worker_process import start_all, until
 
 KNOBS = Knobs(without_containers=True)
+LONGER_THAN_A_TICK = 0.3
 
 
 @pytest.mark.parametrize("are_named", [pytest.param(False, id="one queue"), pytest.param(True, id="named")])
@@ -49,7 +51,7 @@ class Standing:
     def until_fired(self, schedule_id, *instants):
         wanted = list(instants)
         what = f"{schedule_id} has fired at {wanted}"
-        until(lambda: self.instants(schedule_id) == wanted, seconds=10, what=what)
+        until(lambda: self.instants(schedule_id) == wanted, seconds=30, what=what)
 
     def skipped(self, schedule_id):
         """How many instants the log says that were left out."""
@@ -60,35 +62,42 @@ class Standing:
         """Wait until all that was fired is over, and judge it."""
         for schedule_id in schedule_ids:
             self.fleet.job_ids += known_occurrences(self.fleet, schedule_id).values()
-        self.fleet.until_over(seconds=20)
+        self.fleet.until_over(seconds=30)
         evidence = self.fleet.require_sound()
         assert self.fleet.complaints() == ""
         return outcomes(evidence)
 
 
 def test_a_job_that_takes_longer_than_its_period_meets_no_other_and_nothing_piles_up(fleet):
-    host = Standing(fleet)
-    host.start(cron("slow", "*/5 * * * *", fleet.place("folder", delay="1.5")))
+    host, gate = Standing(fleet), Gate(fleet.home / "gate")
+    host.knobs = replace(host.knobs, gates={"before end": str(gate)})
+    host.start(cron("slow", "*/5 * * * *", fleet.place("folder")))
 
-    most: Counter[str] = Counter()
-    for _ in range(12):
-        host.time.run(host.time.now + PERIOD, step=STEP, pause=0.06)
+    for periods in (5, 3):
+        # The first one runs until the gate is opened, the second one waits, and the others are skipped.
+        begun, waiting = (host.time.now + PERIOD * number for number in (1, 2))
+        before = host.instants("slow")
+        host.time.set(begun)
+        gate.until_arrived(1)
+        host.time.set(waiting)
+        host.until_fired("slow", *before, begun, waiting)
+        for _ in range(periods - 2):
+            host.time.run(host.time.now + PERIOD, step=PERIOD, pause=LONGER_THAN_A_TICK)
+        assert host.instants("slow") == [*before, begun, waiting]
         states = Counter(fleet.statuses(list(known_occurrences(fleet, "slow").values())))
-        most |= Counter(begun=states[b"started"], waiting=states[b"queued"] + states[b"scheduled"])
-    assert (most["begun"], most["waiting"]) == (1, 1)
-    fired = host.instants("slow")
-    assert 3 <= len(fired) < 12
+        assert (states[b"started"], states[b"queued"] + states[b"scheduled"]) == (1, 1), states
+        assert gate.arrived == 1
+        gate.open()
+        fleet.until_over(list(known_occurrences(fleet, "slow").values()), seconds=30)
+        gate.close()
 
-    # The one that waits runs, and so does the next one.
-    fleet.ground.order("folder", {"delay": "0"})
-    fleet.until_over(list(known_occurrences(fleet, "slow").values()), seconds=15)
-    following = host.time.now + PERIOD
-    host.time.run(following, step=STEP, pause=0.06)
-    host.until_fired("slow", *fired, following)
-    assert host.settle("slow") == {"completed": len(fired) + 1}
-    # All of the thirteen instants are accounted for, and each time that some were skipped is told.
-    assert len(fired) + 1 + host.skipped("slow") == 13
-    assert fleet.events("schedule_occurrence_skipped")
+    gate.open()
+    host.time.set(host.time.now + PERIOD)
+    until(lambda: len(host.instants("slow")) == 5, seconds=30, what="the next one is fired")
+    assert host.settle("slow") == {"completed": 5}
+    # All of the nine instants are accounted for, and each time that some were skipped is told.
+    assert 5 + host.skipped("slow") == 9
+    assert len(fleet.events("schedule_occurrence_skipped")) == 2
 
 
 def test_after_eight_hours_of_sleep_each_schedule_catches_up_once_and_tells_what_it_left_out(fleet):
@@ -136,40 +145,38 @@ def test_an_edit_counts_once_both_hosts_have_it_and_what_went_while_they_were_do
     workers[0].until_said("cron_divergence_refused")
     assert installed() == [["old"], ["old"]]
     files["beta"].write(new)
-    until(lambda: installed() == [["new"], ["new"]], seconds=10, what="both follow")
+    until(lambda: installed() == [["new"], ["new"]], seconds=30, what="both follow")
 
     for worker in workers:
         assert worker.terminate() == 0
     for file in files.values():
         file.write()
     start_all(workers, KNOBS)
-    until(lambda: installed() == [[], []], seconds=10, what="no orphan is left")
+    until(lambda: installed() == [[], []], seconds=30, what="no orphan is left")
     assert fleet.complaints() == ""
 
 
-@pytest.mark.parametrize(
-    ("tz", "catches_up", "following"),
-    [
-        pytest.param("Asia/Shanghai", True, datetime(2026, 3, 4, 1, tzinfo=UTC), id="a zone of its own"),
-        # Its nine o'clock is another one from now on, and what was meant before is over.
-        pytest.param(None, False, datetime(2026, 3, 4, 14, tzinfo=UTC), id="that of the machine"),
-    ],
-)
-def test_after_a_day_and_a_half_a_machine_of_another_zone_goes_on(fleet, tz, catches_up, following):
+def test_after_a_day_and_a_half_a_machine_of_another_zone_goes_on(fleet):
     # Shanghai is at UTC+8 and New York at UTC-5: nine o'clock is 1:00 UTC, and 14:00.
-    entry = cron("daily", "0 9 * * *", fleet.place("folder"), tz=tz)
+    entries = [
+        cron(name, "0 9 * * *", fleet.place(name), tz=tz)
+        for name, tz in (("own", "Asia/Shanghai"), ("host", None))
+    ]
     before = Standing(fleet, now=datetime(2026, 3, 2, 5, 24, tzinfo=UTC), TZ="Asia/Shanghai")
-    before.start(entry)
+    before.start(*entries)
     before.worker.terminate()
     host = Standing(fleet, now=datetime(2026, 3, 3, 17, 24, tzinfo=UTC), TZ="America/New_York")
-    host.start(entry)
+    host.start(*entries)
 
-    missed = [datetime(2026, 3, 3, 1, tzinfo=UTC)] * catches_up
-    host.until_fired("daily", *missed)
-    host.time.set(following - timedelta(seconds=1))
-    # Longer than a tick.
-    time.sleep(0.5)
-    assert host.instants("daily") == missed
-    host.time.set(following)
-    host.until_fired("daily", *missed, following)
-    assert host.settle("daily") == {"completed": len(missed) + 1}
+    # Where the machine's own is meant, it is another nine o'clock from now on, and the old one is over.
+    for schedule_id, missed, following in (
+        ("own", [datetime(2026, 3, 3, 1, tzinfo=UTC)], datetime(2026, 3, 4, 1, tzinfo=UTC)),
+        ("host", [], datetime(2026, 3, 4, 14, tzinfo=UTC)),
+    ):
+        host.until_fired(schedule_id, *missed)
+        host.time.set(following - timedelta(seconds=1))
+        time.sleep(LONGER_THAN_A_TICK)
+        assert host.instants(schedule_id) == missed
+        host.time.set(following)
+        host.until_fired(schedule_id, *missed, following)
+    assert host.settle("own", "host") == {"completed": 3}

@@ -356,12 +356,17 @@ def test_one_table_that_cannot_be_read_costs_no_other(valkey, table):
         Table(valkey, OTHER).resident()
 
 
-def test_two_thousand_are_a_few_milliseconds_for_the_server(valkey, table):
+def test_two_thousand_are_no_work_for_the_server(valkey, table):
+    """By its processor, however busy the machine is."""
     many = [schedule(f"s{number:04}", f"{number % 60} 3 * * *") for number in range(2000)]
-    valkey.config_set("slowlog-log-slower-than", 50_000)
-    valkey.slowlog_reset()
+    begun = busy_seconds(valkey)
 
     assert len(table.reconcile(many, now=START).installed) == 2000
     assert len(table.reconcile(many[:1], now=START).removed) == 1999
-    assert valkey.slowlog_len() == 0
+    assert busy_seconds(valkey) - begun < 0.1
     assert valkey.zcard(keys.upcoming(QUEUE)) == 1
+
+
+def busy_seconds(valkey):
+    found = valkey.info("cpu")
+    return found["used_cpu_user_main_thread"] + found["used_cpu_sys_main_thread"]

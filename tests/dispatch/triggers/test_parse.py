@@ -188,7 +188,7 @@ def test_two_thousand_triggers_are_read_in_a_second():
     began = time.process_time()
     found = parse(content, name=NAME)
 
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 2
     assert (len(found), len(found.cron)) == (2000, 1000)
 
 
