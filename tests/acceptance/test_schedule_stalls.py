@@ -26,18 +26,20 @@ def test_schedules_that_kill_their_worker_too_often_are_torn_down_until_they_are
     environment = {**triggers.environment, "TZ": "UTC", "PI_SCHEDULER_STALL_MAX": "1"}
     worker = fleet.worker(environment=environment)
     knobs = replace(KNOBS, schedule_clock=str(time))
-    edited, restored = (cron(name, "*/5 * * * *", fleet.place(name)) for name in DEADLY)
+    edited, restored = (cron(name, "*/5 * * * *", fleet.place(name, delay="30")) for name in DEADLY)
     triggers.write(edited, restored)
 
     for _ in range(2):
-        # When the jobs of both have begun.
+        # When the jobs of both have begun, and neither has ended.
         worker.start(replace(knobs, stop_at=StopAt(point="after begin", nth=2)))
         time.set(time.now + PERIOD)
         until(lambda: worker.returncode is not None, seconds=30, what="their jobs kill the worker")
+    for name in DEADLY:
+        fleet.ground.order(name, {"delay": "0"})
     worker.start(knobs)
     until(lambda: len(fleet.events("scheduler_torn_down")) == 2, seconds=30, what="they are torn down")
     time.set(time.now + PERIOD)
-    # By a restart it does not come back.
+    # By a restart they do not come back.
     worker.terminate()
     worker.start(knobs)
     assert fleet.client.hkeys(keys.definitions(SHARED_QUEUE)) == []
