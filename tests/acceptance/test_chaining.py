@@ -68,7 +68,7 @@ def folder(fleet: Fleet, name: str, command: str) -> Path:
 
 def opt_in(path: Path) -> None:
     """What the job would do: commit that it may start what it may not."""
-    until((path / ".fake/running").exists, seconds=20, what="the job runs")
+    until((path / ".fake/running").exists, seconds=60, what="the job runs")
     repo = Repo(path)
     repo.write(SKILL.format("closed"), opened("closed", "allow"))
     repo.git("commit", "-q", "-a", "-m", "me too")
@@ -96,9 +96,9 @@ def test_each_request_ends_with_its_reason(contained):
     for name, (command, _) in ASKED.items():
         parents[name] = contained.enqueue(folder(contained, name, command))
     opt_in(contained.ground.home / "itself")
-    contained.until_over(seconds=40)
+    contained.until_over(seconds=60)
     children = children_of(contained)
-    contained.until_over(seconds=40)
+    contained.until_over(seconds=60)
 
     for name, (_, reasons) in ASKED.items():
         record = contained.record(parents[name])
@@ -139,7 +139,7 @@ def test_a_child_waits_until_its_parent_is_done_and_is_no_second_one_of_a_parent
     (outbox / "request-2.json").write_text('{"flow": "open", "task": "Too late."}')
     worker.until_said("scope_busy_deferred", jobId=child)
     gate.open()
-    contained.until_over([parent, child], seconds=20)
+    contained.until_over([parent, child], seconds=60)
 
     assert children_of(contained) == [child]
     assert contained.hash_of(child)[b"origin"].decode() == worker.queue

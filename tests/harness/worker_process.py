@@ -166,7 +166,7 @@ class WorkerProcess:
         """SIGSTOP, and wait until it stands still."""
         os.kill(self.pid, signal.SIGSTOP)
         stat = Path(f"/proc/{self.pid}/stat")
-        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", seconds=5, what="SIGSTOP")
+        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", seconds=20, what="SIGSTOP")
 
     def thaw(self) -> None:
         """SIGCONT."""

@@ -197,7 +197,7 @@ INSTANTS = st.datetimes(datetime(2024, 1, 1), datetime(2031, 1, 1)).map(lambda a
 
 
 @given(PATTERNS, INSTANTS)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_in_utc_all_agree(pattern, begin):
     if problem_of(pattern, schedule_id="a", tz=None):
         return
@@ -213,7 +213,7 @@ def test_in_utc_all_agree(pattern, begin):
 
 
 @given(PATTERNS, INSTANTS, st.sampled_from(ZONES), st.timedeltas(timedelta(), DAY * 3))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_what_has_passed_is_what_came(pattern, begin, zone, length):
     if problem_of(pattern, schedule_id="a", tz=None):
         return

@@ -6,7 +6,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dispatch.triggers import editing
@@ -101,6 +101,7 @@ def test_a_command_is_told_from_a_flow_of_the_same_name():
     assert editing.standing(found, ours) == Armed()
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
 )
