@@ -64,6 +64,6 @@ def _of_fleet(rows: Sequence[HostRow]) -> Hindrance | None:
         return Hindrance(
             reason=MissedReason.NO_FILE,
             brief="no worker has a triggers file",
-            remedy="Set PI_TRIGGERS_FILE for the worker and restart it.",
+            remedy="Set PI_TRIGGERS_FILE for the worker, or bring it to this version, and restart it.",
         )
     return None

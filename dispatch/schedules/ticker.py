@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import ResponseError
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _MOST, _MOST_BYTES, _PAGES = 200, 4 * 1024 * 1024, 100
 # A server's clock is corrected by less than this all the time.
 _STEP_BACK_MS = 1000
+# What has passed since the tick before; of that, what was acted on is known to have occurred.
+_BETWEEN_TICKS = timedelta(seconds=2)
 # What is wrong with a definition that is none, in an event.
 _NO_DEFINITION = "definition"
 # What is noted of its earlier instants cannot be, and was thrown away.
@@ -145,7 +147,7 @@ class Ticker:
             log.event("schedule_clock_back", byMs=back_ms)
             for queue, table in self._tables.items():
                 with turn.apart(queue):
-                    table.hasten(now=turn.now)
+                    table.hasten(now=turn.now - _BETWEEN_TICKS)
         self._latest_ms = turn.now_ms
 
     def _act_on_some(self, queues: Sequence[str], turn: _Turn) -> list[str]:

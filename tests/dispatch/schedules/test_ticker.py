@@ -243,6 +243,16 @@ class TestAClockThatIsWrong:
         seen_ms = (back - HOUR) // timedelta(milliseconds=1)
         assert [one["byMs"] for one in told(events, "schedule_clock_back")] == [seen_ms] * (seen_ms > 0)
 
+    def test_an_instant_between_the_step_back_and_the_next_tick_is_not_lost(self, valkey):
+        ground = Ground(valkey, schedule(pattern="0 * * * *"))
+        ground.tick(by=4 * HOUR)
+        end_all(valkey)
+
+        # Right again a second after an instant: nobody has ticked since.
+        ground.clock.go(-3 * HOUR - 2 * MINUTE + SECOND)
+
+        assert ground.tick() == [f"{ground.clock.now:%d. %H:00}"]
+
     @pytest.mark.parametrize("restarted", [False, True])
     def test_one_that_was_years_ahead_for_a_moment_costs_no_years(self, valkey, restarted):
         ground = Ground(valkey, schedule(pattern="0 * * * *"))
