@@ -24,10 +24,11 @@ def absence(rows: Sequence[HostRow], unserved: Mapping[str, UnservedReason]) -> 
     general = _of_fleet(rows)
 
     def of(schedule_id: str) -> Hindrance:
-        if general and general.reason is not MissedReason.NO_FILE:
-            return general
         why = unserved.get(schedule_id)
-        return _unserved(why) if why else general or _NOT_INSTALLED
+        # To start a worker helps only where it can serve it: a single host's would not even start.
+        if why and (not rows or general is None or general.reason is MissedReason.NO_FILE):
+            return _unserved(why)
+        return general or _NOT_INSTALLED
 
     return of
 

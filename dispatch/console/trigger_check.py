@@ -37,7 +37,7 @@ class Checked:
         """Say it in sentences."""
         total = sum(self.counts.values())
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.counts.items()))
-        lines = [f"{self.name}: no problems; {total} {'entry' if total == 1 else 'entries'}"]
+        lines = [f"{self.name}: loads; {total} {'entry' if total == 1 else 'entries'}"]
         lines[0] += f" ({kinds})." if kinds else "."
         lines += [*self.explained, *self.places.notes()]
         lines += [_REFUSED] if self.places.problems() else []

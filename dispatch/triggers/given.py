@@ -34,9 +34,9 @@ class Given(Fields):
         return self.take(field, allowed, read)
 
     def meant(self, *fields: str) -> str:
-        """Ask whether another key that is there stands for one of these, as ` (is … meant?)`."""
+        """Ask whether another key that is there stands for one of these, as ` (is … a slip for it?)`."""
         found = next((key for key in self.row if key not in fields and key_meant(key, fields)), None)
-        return f" (is {shown(found)} meant?)" if found is not None else ""
+        return f" (is {shown(found)} a slip for it?)" if found is not None else ""
 
     def judged(
         self, place: str, value: object, allowed: str, read: Callable[[Any], Value | None]

@@ -78,7 +78,7 @@ def test_a_file_that_loads_is_counted(person):
     out, err = person.types("--check", "good.json")
 
     assert out == (
-        "good.json: no problems; 3 entries (1 cron, 1 issue, 1 spent one-shot).\n"
+        "good.json: loads; 3 entries (1 cron, 1 issue, 1 spent one-shot).\n"
         "triggers[2].comment means nothing: no trigger has such a key.\n"
         f"{FOLDER} is '/srv/site': no such folder on this host: another host serves it.\n"
     )
@@ -359,7 +359,7 @@ def test_a_schedule_is_restored_on_every_queue_that_took_it_down(person, valkey,
     assert f"starts again at its next instant: {', '.join(queues)}, on" in out
     assert host_queue("beta") in err
     assert all(Table(valkey, queue).resident()["a"].torn is None for queue in queues)
-    _fails(person, "was taken down on no queue", "--restore", "a", "--json", VALKEY_URL=valkey_url)
+    _fails(person, "is not taken down on any queue", "--restore", "a", "--json", VALKEY_URL=valkey_url)
     _fails(person, "No queue on .* has a schedule b", "--restore", "b", VALKEY_URL=valkey_url)
     said = Console(person.home / "why", url=valkey_url).run("why", "a")
     assert (said.code, said.out) == (1, "")
@@ -438,7 +438,7 @@ def test_keys_that_mean_nothing_are_told():
     content = json.dumps({"triggers": [{**cron("a"), "comment": 1}]}).encode()
 
     assert str(check(content, name="t", this=HERE)).splitlines()[:2] == [
-        "t: no problems; 1 entry (1 cron).",
+        "t: loads; 1 entry (1 cron).",
         "triggers[0].comment means nothing: no trigger has such a key.",
     ]
     with pytest.raises(OperatorFileError):

@@ -138,7 +138,7 @@ REFUSED = [
     ),
     (
         cron({"pattern": GONE, "patern": "0 3 * * *"}),
-        f": on.pattern is missing (is 'patern' meant?); {PATTERN}",
+        f": on.pattern is missing (is 'patern' a slip for it?); {PATTERN}",
     ),
     (cron({"tz": "Mars/Phobos"}), f": on.tz is 'Mars/Phobos'; {ZONE}"),
     (cron({"tz": None}), f": on.tz is null; {ZONE}"),
