@@ -36,7 +36,7 @@ class Restored:
         if not self.queues and not self.is_known:
             return f"No queue on {server} has a schedule {self.schedule_id}. `manage.py triggers` lists them."
         if not self.queues:
-            return f"Schedule {self.schedule_id} is not taken down on any queue of {server}. Nothing was changed."
+            return f"Schedule {self.schedule_id} is not taken down on any queue of {server}. Nothing changed."
         queues = ", ".join(self.queues)
         return f"Schedule {self.schedule_id} starts again at its next instant: {queues}, on {server}."
 
