@@ -116,8 +116,11 @@ class Day:
                 self.freezes += len(frozen)
             self.fleet.until_over([job_id], seconds=SOON)
         except AssertionError as error:
-            states = {worker.name: worker.returncode for worker in self.fleet.workers.values()}
-            error.add_note(f"{job_id}, the workers {states}\n{self.fleet.complaints()}")
+            workers = self.fleet.workers.values()
+            states = {worker.name: (worker.returncode, _stands_still(worker)) for worker in workers}
+            lately = "\n".join(f"{worker.name}: {worker.events()[-15:]}" for worker in workers)
+            error.add_note(f"{job_id} {self.fleet.hash_of(job_id)}, the workers {states}\n{lately}")
+            error.add_note(self.fleet.complaints())
             raise
 
     def _is_over(self, job_id: str) -> bool:
