@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -105,8 +105,9 @@ class Day:
         job_id = occurrence("steady", instant)
         self.fleet.job_ids.append(job_id)
         try:
-            until(lambda: self._is_over(job_id) or self._frozen(), seconds=SOON, what=f"{job_id} is over")
-            if frozen := self._frozen():
+            self._until(lambda: self._is_over(job_id) or self._frozen(), f"{job_id} is over")
+            # It may have ended on a host that froze right after, which has its record.
+            while frozen := self._frozen():
                 slowly = self.freeze_seconds / (FROZEN_FOR / STEP)
                 time.run(instant + FROZEN_FOR, step=STEP, pause=slowly)
                 # Enqueued at least: where the frozen one has sent that in its last moment, it may have it.
@@ -114,7 +115,7 @@ class Day:
                 for worker in frozen:
                     worker.thaw()
                 self.freezes += len(frozen)
-            self.fleet.until_over([job_id], seconds=SOON)
+                self._until(lambda: self._is_over(job_id) or self._frozen(), f"{job_id} is over and recorded")
         except AssertionError as error:
             workers = self.fleet.workers.values()
             states = {worker.name: (worker.returncode, _stands_still(worker)) for worker in workers}
@@ -123,8 +124,11 @@ class Day:
             error.add_note(self.fleet.complaints())
             raise
 
+    def _until(self, condition: Callable[[], object], what: str) -> None:
+        until(condition, seconds=SOON, what=what)
+
     def _is_over(self, job_id: str) -> bool:
-        return self.fleet.how_many_are_over([job_id]) == 1
+        return self.fleet.how_many_are_over([job_id]) == 1 and not self.fleet.has_unwritten_records()
 
     def _frozen(self) -> list[WorkerProcess]:
         return [worker for worker in self.fleet.workers.values() if _stands_still(worker)]
