@@ -25,17 +25,19 @@ CACHES = SimpleLazyObject(lambda: lazy_settings.cache(PIDISPATCH_ENVIRONMENT))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    # Ours first: the frame of every page is the console's.
+    "pidispatch_site",
+    "hosts",
+    "runs",
+    "dispatch",
+    "pidispatch_site.admin_app.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "csp",
-    "pidispatch_site",
-    "hosts",
-    "runs",
-    "dispatch",
+    "django_htmx",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -47,6 +49,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "pidispatch_site.urls"
 WSGI_APPLICATION = "pidispatch_site.wsgi.application"

@@ -11,10 +11,6 @@ from django.views.generic import RedirectView
 
 from pidispatch_site import login
 
-admin.site.site_header = "pi-dispatch"
-admin.site.site_title = "pi-dispatch"
-admin.site.index_title = "Runs and operators"
-
 
 @never_cache
 @require_safe

@@ -161,7 +161,7 @@ def test_a_browser_shows_it_in_its_colours(bench, environment, live_server, tmp_
         page.open(f"{live_server.url}/healthz")
         page.add_cookie(settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_COOKIE_NAME].value)
         page.open(f"{live_server.url}/admin/")
-        page.follow(f"#content-main th a[href='{PAGE}']")
+        page.follow(f".console-places a[href='{PAGE}']")
 
         assert page.texts("td.id strong") == ["late", "calm"]
         assert page.texts(".outcome-failed")[0].endswith("missed")

@@ -1,0 +1,49 @@
+"""Who did what through the console: an entry of Django's log for each action, and an event without names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import DatabaseError
+from django.http import HttpRequest
+
+from dispatch.console.arguments import one_line
+from dispatch.models import Fleet
+from hosts.switches import LONGEST_TEXT
+from pidispatch_site import log
+
+_LONGEST_TARGET = 200
+
+
+def record(
+    request: HttpRequest,
+    action: str,
+    target: str,
+    *,
+    reason: str = "",
+    before: Any = None,
+    after: Any = None,
+) -> bool:
+    """Keep that the user did `action` (a token) to `target`; False when the database does not take it.
+
+    `before` and `after` are JSON values. Call it once the action has been done: what stops work must not wait
+    for a database.
+    """
+    message = {"action": action, "reason": one_line(reason)[:LONGEST_TEXT], "before": before, "after": after}
+    log.event("operator_action", action=action, user=request.user.pk)
+    try:
+        LogEntry.objects.create(
+            user_id=int(request.user.pk or 0),
+            content_type=ContentType.objects.get_for_model(Fleet),
+            object_id=one_line(target)[:_LONGEST_TARGET],
+            object_repr=one_line(target)[:_LONGEST_TARGET],
+            action_flag=CHANGE,
+            change_message=json.dumps(message, sort_keys=True),
+        )
+    except DatabaseError:
+        log.event("operator_action_unlogged", action=action, user=request.user.pk)
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""What one request sees of Valkey: little time for all its questions, and a reason where it sees nothing.
+
+A server that is away, slow, of another kind or full of foreign keys costs a page what stands there and never
+the page itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from redis.exceptions import RedisError
+
+from dispatch.console.server import explained
+from dispatch.doctor.bounded import within
+from pidispatch_site import clients, conf, server_url
+from pidispatch_site.errors import PidispatchError
+from pidispatch_site.places import StateDirectory
+
+if TYPE_CHECKING:
+    import redis
+
+T = TypeVar("T")
+
+#: For everything that one page asks; one answer may take half of it.
+SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Something that could not be read; `why` is a sentence for a person."""
+
+    why: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Sight:
+    """The server as one request sees it. After a first fault it asks nothing more: each costs its wait."""
+
+    def __init__(self, client: redis.Redis | None, shown: str, *, fault: str = "") -> None:
+        self._client = client
+        self._ends = time.monotonic() + SECONDS
+        self._fault = fault
+        self.shown = shown
+
+    @property
+    def fault(self) -> str:
+        """Why nothing can be seen (any more); blank while it can."""
+        return self._fault
+
+    def read(self, ask: Callable[[redis.Redis], T]) -> T | Unseen:
+        """Answer what `ask` reads, or why it could not be read within the request's time.
+
+        A mistake of ours goes through; so does nothing that a server can do.
+        """
+        if self._client is None or self._fault:
+            return Unseen(self._fault)
+        client = self._client
+        try:
+            return within(max(0.05, self._ends - time.monotonic()), lambda: ask(client))
+        except TimeoutError:
+            self._fault = f"Valkey at {self.shown} answers too slowly for a page."
+        except RedisError as fault:
+            self._fault = str(explained(fault, self.shown))
+        except PidispatchError as error:
+            self._fault = str(error)
+        return Unseen(self._fault)
+
+
+@contextmanager
+def sight(environment: Mapping[str, str]) -> Iterator[Sight]:
+    """Look at the configured server for one request; a configuration that names none is a fault, too."""
+    try:
+        url, state_dir = conf.switch_settings(environment)
+        address = clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
+    except PidispatchError as error:
+        yield Sight(None, "", fault=str(error))
+        return
+    client = clients.state_client(address, socket_timeout=SECONDS / 2)
+    try:
+        yield Sight(client, server_url.shown(address))
+    finally:
+        client.close()

@@ -1,0 +1,77 @@
+"""The admin site with the console's pages and its navigation, beside what is registered with Django's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path, reverse
+
+from dispatch.pages.access import Access
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An entry of the navigation; `needs` are permissions of which one is enough."""
+
+    label: str
+    name: str
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry as a page shows it."""
+
+    label: str
+    url: str
+    is_here: bool
+
+
+_PLACES = (
+    _Place("Overview", "index", (Access.VIEW,)),
+    _Place("Runs", "runs_run_changelist", ("runs.view_run",)),
+    _Place("Schedules", "dispatch_schedule_changelist", ("dispatch.view_schedule",)),
+)
+
+
+class ConsoleSite(admin.AdminSite):
+    """Django's admin, with the overview as its first page."""
+
+    site_header = "pi-dispatch"
+    site_title = "pi-dispatch"
+    enable_nav_sidebar = False
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Serve the console beside what is registered."""
+        # Only here: a command that reads the settings does without the pages.
+        from dispatch.pages.routes import ROUTES
+
+        own = [path(route, self.admin_view(view), name=name) for route, name, view in ROUTES]
+        return [*own, *super().get_urls()]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """Show the overview; to those who may not see it Django's own list of what they may."""
+        if not request.user.has_perm(Access.VIEW):
+            return super().index(request, extra_context)
+        from dispatch.pages import overview
+
+        return cast(TemplateResponse, overview.show(request))
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Add the navigation to what Django gives every page."""
+        return {**super().each_context(request), "console_places": self._places(request)}
+
+    def _places(self, request: HttpRequest) -> list[Entry]:
+        user = request.user
+        first = reverse("admin:index")
+        entries = []
+        for place in _PLACES:
+            if any(user.has_perm(need) for need in place.needs):
+                url = reverse(f"admin:{place.name}")
+                here = request.path == url if url == first else request.path.startswith(url)
+                entries.append(Entry(place.label, url, here))
+        return entries
