@@ -9,6 +9,12 @@ from __future__ import annotations
 from django.db import models
 
 _NEWEST = ("-position", "-job_id")
+_FACETS = ("host", "reason", "kind", "outcome", "flow", "model")
+
+
+def _walk(facet: str) -> models.Index:
+    others = [name for name in _FACETS if name != facet]
+    return models.Index(fields=[facet, *_NEWEST, *others], name=f"runs_of_{facet}")
 
 
 class Run(models.Model):
@@ -49,14 +55,17 @@ class Run(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        # A page of a list is one walk along one of these, whatever the size of the table (F49). Each ends in
-        # the other columns that one can filter by, so that a walk reads a row only when it is shown.
+        # A page of a list is one walk along one of these, whatever the size of the table (F49). Each facet's
+        # ends in the other facets, so that a walk reads a row only when it is shown. The children of a job
+        # are found by the last.
         indexes = (
             models.Index(fields=[*_NEWEST], name="runs_newest"),
-            models.Index(fields=["host", *_NEWEST, "reason", "kind", "outcome"], name="runs_by_host"),
-            models.Index(fields=["reason", *_NEWEST, "host", "kind", "outcome"], name="runs_by_reason"),
-            models.Index(fields=["kind", *_NEWEST, "host", "reason", "outcome"], name="runs_by_kind"),
-            models.Index(fields=["outcome", *_NEWEST, "host", "reason", "kind"], name="runs_by_outcome"),
+            *(_walk(facet) for facet in _FACETS),
+            models.Index(
+                fields=["parent_job_id", *_NEWEST],
+                name="runs_by_parent",
+                condition=models.Q(parent_job_id__isnull=False),
+            ),
         )
 
     def __str__(self) -> str:
