@@ -36,6 +36,7 @@ demo: $(VENV)/.ready ## See one job travel from the command line to its record (
 
 test: $(VENV)/.ready-dev ## Run the tests; without an engine or Chromium those that need them are skipped
 	@"$(PY)" -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
+	@"$(PY)" -m tests.postgres -n $(PROCESSES) --dist loadfile $(if $(ARGS),$(ARGS),--quiet)
 
 check: $(VENV)/.ready-dev ## Lint, format, types, migrations
 	@"$(VENV)/bin/ruff" check .

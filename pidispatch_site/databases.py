@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError
 
 from pidispatch_site.errors import ConfigurationError
 
@@ -55,6 +56,11 @@ def settings(url: str | None, *, default: Path) -> dict[str, Any]:
     # A socket's directory as host is written with %2F, which the library leaves as it is.
     host = unquote(str(found.get("HOST", "")))
     return {**found, "HOST": host, "ENGINE": _POSTGRESQL, "CONN_HEALTH_CHECKS": True}
+
+
+def said(error: DatabaseError) -> str:
+    """Give the first line of what a database complains about; PostgreSQL repeats the statement below it."""
+    return str(error).partition("\n")[0]
 
 
 def unusable(found: tuple[str, ...]) -> dict[str, Any]:

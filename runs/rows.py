@@ -8,7 +8,14 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from pidispatch_site.errors import PidispatchError
@@ -17,7 +24,8 @@ from runs.record import Record, camel, position_ms
 from runs.shape import iso
 
 # The database is away, locked, full or not migrated: what helps is time or a person, for every row alike.
-_UNAVAILABLE = (OperationalError, InterfaceError, PidispatchError)
+# (PostgreSQL calls a missing table a mistake of the program.)
+_UNAVAILABLE = (OperationalError, InterfaceError, ProgrammingError, PidispatchError)
 _FIELDS = Run._meta.concrete_fields
 _ORDER = ("attempt", "final", "position")
 # `once` is for who spends an entry of the triggers file, right after the record is written: no page asks.

@@ -41,6 +41,15 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the database: that is run on PostgreSQL, too, but for what is about SQLite."""
+    for item in items:
+        uses = {"db", "transactional_db", "live_server"}.intersection(getattr(item, "fixturenames", ()))
+        if (uses or item.get_closest_marker("django_db")) and not item.get_closest_marker("sqlite"):
+            item.add_marker(pytest.mark.database)
+
+
 def skips_of(config: pytest.Config) -> Counter[str]:
     """Why tests were skipped so far, and how many for each reason."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

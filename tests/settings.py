@@ -23,7 +23,11 @@ os.environ |= {
     "VALKEY_URL": f"unix://{_home}/nobody.sock",
 }
 
+from pidispatch_site import databases  # noqa: E402
 from pidispatch_site.settings import *  # noqa: E402, F403
 
-# A file and not memory, so that threads meet the locks that they meet in production.
-DATABASES["default"]["TEST"] = {"NAME": str(_home / "test.sqlite3")}  # noqa: F405
+if _postgres := os.environ.get("TESTS_DATABASE_URL"):
+    DATABASES["default"] = databases.settings(_postgres, default=_home)  # noqa: F405
+else:
+    # A file and not memory, so that threads meet the locks that they meet in production.
+    DATABASES["default"]["TEST"] = {"NAME": str(_home / "test.sqlite3")}  # noqa: F405

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from django.db import connections
+
 T = TypeVar("T")
 
 
@@ -22,6 +24,9 @@ def within(seconds: float, ask: Callable[[], T]) -> T:
             asked.set_result(ask())
         except BaseException as error:  # noqa: BLE001 - raised again below
             asked.set_exception(error)
+        finally:
+            # What it has asked the database on is its own.
+            connections.close_all()
 
     threading.Thread(target=run, name="doctor", daemon=True).start()
     return asked.result(timeout=seconds)

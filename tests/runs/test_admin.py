@@ -157,6 +157,7 @@ def test_the_list_costs_the_same_few_statements_at_any_size(count, viewer, djang
         {"q": "local-"},
     ],
 )
+@pytest.mark.sqlite
 def test_every_question_walks_an_index_and_sorts_no_table(asked, viewer, django_assert_max_num_queries):
     stored(3)
     from django.db import connection

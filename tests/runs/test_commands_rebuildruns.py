@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -99,12 +100,13 @@ def test_damaged_files_are_named_counted_and_end_in_1_while_the_others_are_read(
     assert "canary" not in err
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_missing_logs_directory_and_a_broken_table_are_explained(files):
     assert "cannot be read: No such file or directory. [1]" in rebuild()[1]
 
     files.write([_entry(a_record(0))])
     with table_renamed():
-        assert "refused after 0 records: no such table" in rebuild()[1]
+        assert re.search(r"refused after 0 records: (no such table|relation)", rebuild()[1])
 
 
 def _entry(record):

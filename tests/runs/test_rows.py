@@ -35,14 +35,21 @@ def table_renamed():
 def row_refused(job_id: str):
     """The database does not take the rows whose id is like this."""
     with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "CREATE OR REPLACE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'data_exception'; END $$"
+            )
+            each, does, of = "FOR EACH ROW ", "EXECUTE FUNCTION no()", " ON runs_run"
+        else:
+            each, does, of = "", "BEGIN SELECT RAISE(ABORT, 'no'); END", ""
         cursor.execute(
-            "CREATE TRIGGER refuse BEFORE INSERT ON runs_run "
-            f"WHEN NEW.job_id LIKE '{job_id}' BEGIN SELECT RAISE(ABORT, 'no'); END"
+            f"CREATE TRIGGER refuse BEFORE INSERT ON runs_run {each}WHEN (NEW.job_id LIKE '{job_id}') {does}"
         )
         try:
             yield
         finally:
-            cursor.execute("DROP TRIGGER refuse")
+            cursor.execute(f"DROP TRIGGER refuse{of}")
 
 
 def test_every_field_of_a_record_has_its_column():

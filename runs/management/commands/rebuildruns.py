@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
 from pidispatch_site import schema
+from pidispatch_site.databases import said
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
 from runs import rows
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             ) from error
         except DatabaseError as error:
             raise OperationalError(
-                f"The database refused after {read} records: {error}. Repeating does no harm."
+                f"The database refused after {read} records: {said(error)}. Repeating does no harm."
             ) from error
         self.stdout.write(f"{read} records read, {written} rows written, {read - written} already newer.")
         self._complain(folder)

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
 from pidispatch_site import clients, schema
+from pidispatch_site.databases import said
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
 from runs import merging, mirror
@@ -73,7 +74,7 @@ class Command(BaseCommand):
         try:
             return history_of(mirrored, facets=facets, limit=count)
         except DatabaseError as error:
-            raise OperationalError(f"The database of this host cannot be read: {error}.") from error
+            raise OperationalError(f"The database of this host cannot be read: {said(error)}.") from error
 
 
 def _data(found: History) -> dict[str, Any]:

@@ -243,6 +243,7 @@ def test_a_disagreement_that_no_table_shows_is_told_too(bench, say):
     assert "No table shows where: compare it with `manage.py triggers` there." in say()[2]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_run_table_that_cannot_be_read_is_told(bench, say, monkeypatch):
     hourly(bench)
 

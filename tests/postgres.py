@@ -1,0 +1,37 @@
+"""`python -m tests.postgres [ARGS]`: the tests that use the database, on PostgreSQL instead of SQLite."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.harness.postgres_server import missing, postgres_server
+
+
+def main(arguments: list[str]) -> int:
+    """Run them beside a server of our own; without PostgreSQL only a laptop may go without."""
+    if what := missing():
+        print(f"on PostgreSQL: skipped ({what} is not installed)")
+        return 1 if os.environ.get("CI") == "true" else 0
+    with postgres_server() as url:
+        environment = {**os.environ, "TESTS_DATABASE_URL": url}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-m",
+            "database",
+            "-n",
+            "2",
+            "--dist",
+            "loadfile",
+            "-p",
+            "no:cacheprovider",
+            *arguments,
+        ]
+        return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
