@@ -16,12 +16,14 @@ from pidispatch_site.errors import PidispatchError
 from runs import latest
 from runs.models import Run
 
-# The last runs of these schedules up to an instant (ms), by id: of its instants and by hand, of each the last
-# one if there is one; None where nobody can tell.
-Runs = Callable[[Iterable[str], int], Mapping[str, Sequence[LastRun]] | None]
+# The last runs of schedules, by id: of its instants and by hand, of each the last one if there is one; None
+# where nobody can tell.
+LastRuns = Mapping[str, Sequence[LastRun]] | None
+# Finds those of these schedules, up to an instant (ms).
+Runs = Callable[[Iterable[str], int], LastRuns]
 
 
-def last_runs(schedule_ids: Iterable[str], until_ms: int) -> Mapping[str, Sequence[LastRun]] | None:
+def last_runs(schedule_ids: Iterable[str], until_ms: int) -> LastRuns:
     """Find them in the table; None where it cannot be read. Makes no database where there is none."""
     if not _is_there():
         return {}

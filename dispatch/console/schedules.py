@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from dispatch.console.schedule_case import Case, Dues, cases
 from dispatch.console.schedule_differences import disagreement
 from dispatch.console.schedule_facts import JobLook, LastRun, Line, Overview, TableLook
 from dispatch.console.schedule_history import history, job_id, noted
-from dispatch.console.schedule_runs import Runs
+from dispatch.console.schedule_runs import LastRuns, Runs
 from dispatch.console.schedule_states import Hindrance, hindrance
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.instants import epoch_ms, instant_of
@@ -33,6 +34,21 @@ if TYPE_CHECKING:
 _AHEAD_MS = 24 * 3_600_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What tables and file say, before anybody looked for runs and jobs; `cases` by id."""
+
+    now_ms: int
+    file: TriggersFile
+    fleet: FleetFacts
+    tables: Sequence[TableLook]
+    cases: Mapping[str, Case]
+
+    def last(self, runs: Runs) -> LastRuns:
+        """Find the last runs; a page does so outside of what it asks of Valkey."""
+        return runs(self.cases, self.now_ms + _AHEAD_MS)
+
+
 def read(
     client: redis.Redis, fleet: FleetFacts, file: TriggersFile, runs: Runs, *, upcoming: int = 1
 ) -> Overview:
@@ -41,11 +57,21 @@ def read(
     Four round trips at most beside those of `circumstances.read`; raises what redis-py raises. `fleet` was
     read before, `runs` finds last runs.
     """
+    begun = begin(client, fleet, file)
+    return finish(client, begun, begun.last(runs), upcoming=upcoming)
+
+
+def begin(client: redis.Redis, fleet: FleetFacts, file: TriggersFile) -> Begun:
+    """Do the first half of `read`: the tables."""
     queues = names.union(fleet.queues, [file.queue])
     now_ms, tables = schedule_reading.tables(client, queues, fleet.rows, file.schedules)
-    found = cases(file, tables)
-    last = runs(found, now_ms + _AHEAD_MS)
-    now = instant_of(now_ms)
+    return Begun(now_ms=now_ms, file=file, fleet=fleet, tables=tables, cases=cases(file, tables))
+
+
+def finish(client: redis.Redis, begun: Begun, last: LastRuns, *, upcoming: int = 1) -> Overview:
+    """Do the second half of `read`: the jobs of their instants, and the judgement; asks nobody for runs."""
+    file, fleet, tables, found = begun.file, begun.fleet, begun.tables, begun.cases
+    now = instant_of(begun.now_ms)
     dues = {one: case.dues(now, (last or {}).get(one, ())) for one, case in found.items()}
     ids = {
         (one, instant): job_id(one, instant)
@@ -65,11 +91,11 @@ def read(
         for one, case in found.items()
     )
     return Overview(
-        now_ms=now_ms,
+        now_ms=begun.now_ms,
         file=file,
         lines=lines,
         fleet=fleet,
-        tables=tables,
+        tables=tuple(tables),
         has_runs=last is not None,
         disagreed_with=disagreed.hosts,
         ran_by=_ran_by(client, file, fleet),

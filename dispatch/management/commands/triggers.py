@@ -21,11 +21,11 @@ from dispatch.console.trigger_changes import Asked, Kind, difference
 from dispatch.console.trigger_check import check
 from dispatch.console.trigger_edit import carry_out
 from dispatch.console.trigger_places import machine
+from dispatch.console.trigger_rearm import NOT_FORGOTTEN, forget_spent, is_armed
 from dispatch.console.trigger_restore import restore
 from dispatch.operator_files import strict_json
 from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
-from dispatch.triggers.claims import forget, forget_recorded
 from pidispatch_site import conf, log
 from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
 
@@ -35,11 +35,6 @@ _MOST_STARTS = 100
 _NO_FILE = (
     f"{_VARIABLE} is not set, so this host has no triggers. Set it to the path of a file, in the environment"
     " or the .env file that the worker and this command read; --add --create makes the file."
-)
-_FORGOTTEN = "A job had spent this one-shot already; that is forgotten, so that another may start."
-_NOT_FORGOTTEN = (
-    "If the fleet remembers an earlier job of this one-shot, the next one may be refused once"
-    " (once-already-spent)."
 )
 
 
@@ -117,20 +112,14 @@ class Command(BaseCommand):
             self._forget(asked, environment)
 
     def _forget(self, asked: Asked, environment: Mapping[str, str]) -> None:
-        """Have the fleet forget that it was spent, which other hosts go by whose own file never said so.
-
-        And so do we where its disarm failed. One whose job may be on its way stays that job's.
-        """
-        if not asked.armed and not asked.still_armed:
+        if not is_armed(asked):
             return
         try:
             with switch_server(environment) as server:
-                if asked.armed:
-                    forget(server.client, asked.armed)
-                elif asked.still_armed and forget_recorded(server.client, asked.still_armed):
-                    self.stderr.write(_FORGOTTEN)
+                if told := forget_spent(server.client, asked):
+                    self.stderr.write(told)
         except PidispatchError as error:
-            self.stderr.write(f"{error}\n{_NOT_FORGOTTEN}")
+            self.stderr.write(f"{error}\n{NOT_FORGOTTEN}")
 
     def _restore(self, environment: Mapping[str, str], options: dict[str, Any]) -> None:
         with switch_server(environment) as server:
