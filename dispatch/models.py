@@ -1,7 +1,8 @@
-"""What pages without a table are about: models that Django neither makes nor fills (D13)."""
+"""What pages without a table are about (Django neither makes nor fills it: D13), and programs' tokens."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 
@@ -34,3 +35,24 @@ class Fleet(models.Model):
 
     def __str__(self) -> str:
         return "fleet"
+
+
+class ApiToken(models.Model):
+    """What a program shows instead of a password; it may read what its user may.
+
+    Only the SHA-256 of it is kept: it is random enough that nothing slower is needed. `expires_at` is null
+    for one that holds until it is revoked, which deletes it.
+    """
+
+    name = models.CharField(max_length=64, unique=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    last_used_on = models.DateField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name

@@ -75,3 +75,8 @@ def web_origins(environment: Mapping[str, str]) -> tuple[str, ...]:
 def allowed_hosts(origins: tuple[str, ...]) -> list[str]:
     """Name the hosts that a request may be addressed to."""
     return [*LOOPBACK, *(re.sub(r":\d+\Z", "", origin.partition("://")[2]) for origin in origins)]
+
+
+def is_https(origins: tuple[str, ...]) -> bool:
+    """Tell whether browsers reach the admin over TLS only: each declared address says so, and one does."""
+    return bool(origins) and all(origin.startswith("https://") for origin in origins)

@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "django_htmx",
 ]
 MIDDLEWARE = [
+    "pidispatch_site.middleware.Headers",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -50,6 +51,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # The last one: it answers before any other sees that a view could not.
+    "pidispatch_site.middleware.Outages",
 ]
 ROOT_URLCONF = "pidispatch_site.urls"
 WSGI_APPLICATION = "pidispatch_site.wsgi.application"
@@ -79,14 +82,29 @@ _ORIGINS = lazy_settings.web_origins(PIDISPATCH_ENVIRONMENT)
 ALLOWED_HOSTS = lazy_settings.allowed_hosts(_ORIGINS)
 CSRF_TRUSTED_ORIGINS = list(_ORIGINS)
 # A proxy speaks HTTPS to browsers; without one there is only this machine, where cookies do not travel.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(_ORIGINS) and all(
-    origin.startswith("https://") for origin in _ORIGINS
-)
+_HTTPS = lazy_settings.is_https(_ORIGINS)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
+# The prefix keeps a neighbour on another host of the company from planting a cookie of this name here.
+_COOKIE = "__Host-pidispatch" if _HTTPS else "pidispatch"
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_AGE = 7 * 24 * 60 * 60
-SESSION_COOKIE_NAME = "pidispatch_session"
-CSRF_COOKIE_NAME = "pidispatch_csrf"
+SESSION_COOKIE_NAME = f"{_COOKIE}_session"
+SESSION_COOKIE_HTTPONLY = True
+# Lax, so that a link in a chat leads in; what changes something is a POST, which no other site sends with it.
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_NAME = f"{_COOKIE}_csrf"
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "pidispatch_site.error_handlers.forged"
+# The proxy must set it, and must not pass on a browser's own.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
+SECURE_SSL_REDIRECT = _HTTPS
+# Checks of health come from this machine; a program that sent its token in the clear is told so.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^metrics$", r"^api(/|$)"]
+# Thirty days: long enough for a browser that comes daily, short enough to undo.
+SECURE_HSTS_SECONDS = 30 * 24 * 60 * 60 if _HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _HTTPS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 CONTENT_SECURITY_POLICY = {

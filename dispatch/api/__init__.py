@@ -1,0 +1,1 @@
+"""The fleet for other programs: JSON below /api/ and metrics for Prometheus; everything here only reads."""

@@ -1,0 +1,98 @@
+"""The read API: what the commands show with --json, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from dispatch.api import asked, runs_page
+from dispatch.api.access import RefusedError, answers
+from dispatch.console import fleet, fleet_data, lookup, queue_shown
+from dispatch.console.queues import named_queues, read_queues
+from dispatch.console.status import read_status
+from dispatch.pages.access import Access
+from dispatch.pages.sight import Unseen, sight
+from pidispatch_site.error_pages import NOT_FOUND, respond
+from pidispatch_site.errors import ConfigurationError
+from runs import mirror_import
+
+if TYPE_CHECKING:
+    import redis
+
+T = TypeVar("T")
+_VIEW_RUNS = "runs.view_run"
+_JOBS, _MOST_JOBS = 20, 1000
+
+
+def nothing(request: HttpRequest) -> HttpResponse:
+    """Answer 404 for every other address below /api/."""
+    return respond(request, NOT_FOUND)
+
+
+@answers(Access.VIEW)
+def status(request: HttpRequest) -> HttpResponse:
+    """Answer what `status` prints."""
+    asked.only(request.GET, ())
+    return JsonResponse(_seen(read_status))
+
+
+@answers(Access.VIEW)
+def fleet_(request: HttpRequest) -> HttpResponse:
+    """Answer what `fleet --json` prints."""
+    asked.only(request.GET, ())
+    return JsonResponse(_seen(lambda client: fleet_data.as_data(fleet.read(client))))
+
+
+@answers(Access.VIEW)
+def queue(request: HttpRequest) -> HttpResponse:
+    """Answer what `queue [QUEUE…] --json` prints; `queue` may be given several times."""
+    asked.only(request.GET, ("queue", "limit"))
+    limit = asked.limit(request.GET, default=_JOBS, most=_MOST_JOBS)
+    try:
+        named = named_queues(request.GET.getlist("queue"))
+    except ConfigurationError as error:
+        raise asked.wrong(str(error)) from error
+    unreadable: dict[str, str] = {}
+    views = _seen(
+        lambda client: lookup.view(
+            client, named or read_queues(client).names, limit=limit, unreadable=unreadable
+        )
+    )
+    return JsonResponse(queue_shown.as_data(views, unreadable))
+
+
+@answers(_VIEW_RUNS)
+def runs(request: HttpRequest) -> HttpResponse:
+    """Answer a page of the run list; `notice` says what this host's table lacks of the fleet's history."""
+    query = runs_page.query_of(request.GET)
+    limit = asked.limit(request.GET, default=runs_page.DEFAULT_LIMIT, most=runs_page.MOST)
+    return JsonResponse({**runs_page.read(query, limit=limit), "notice": _notice()})
+
+
+def _seen(ask: Callable[[redis.Redis], T]) -> T:
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        answer = seen.read(ask)
+    if isinstance(answer, Unseen):
+        # Why may name a file of this machine; that is for pages and commands, not for other programs.
+        raise RefusedError(
+            503,
+            "valkey-unavailable",
+            "Valkey cannot be read: it is away, too slow, or refuses. `manage.py doctor` says why.",
+            Retry_After="10",
+        )
+    return answer
+
+
+def _notice() -> str | None:
+    """Have the fleet's news fetched for the next time, and say what is missing now."""
+    try:
+        importing = mirror_import.of_process(settings.PIDISPATCH)
+    except ConfigurationError:
+        return "The configuration of this host has a fault: these are its own runs only."
+    if importing is None:
+        return None
+    importing.page_viewed()
+    return importing.notice() or None
