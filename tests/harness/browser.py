@@ -58,6 +58,26 @@ class Browser:
     def run(self, script: str) -> Any:
         return self._call("POST", "/execute/sync", {"script": script, "args": []})
 
+    def run_async(self, script: str) -> Any:
+        """Run what calls its last argument back, within half a minute."""
+        return self._call("POST", "/execute/async", {"script": script, "args": []})
+
+    def looks(self, *, width: int, height: int = 900, scale: int = 1, dark: bool = False) -> None:
+        """Look through a window of so many CSS pixels; `scale` 2 is a zoom of 200 %."""
+        size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
+        self._devtools("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def press(self, keys: str) -> None:
+        """Press keys wherever the focus is, one after another."""
+        typed = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self._call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": typed}]})
+
+    def forget(self) -> None:
+        """Drop every cookie."""
+        self._call("DELETE", "/cookie")
+
     def texts(self, selector: str) -> list[str]:
         return [self._call("GET", f"/element/{found}/text") for found in self._find(selector)]
 
@@ -84,6 +104,9 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+
+    def _devtools(self, command: str, parameters: dict[str, Any]) -> None:
+        self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def close(self) -> None:
         self._call("DELETE", "")
