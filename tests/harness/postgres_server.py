@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 _INSTALLED = Path("/usr/lib/postgresql")
@@ -61,7 +62,7 @@ def postgres_server() -> Iterator[str]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _account(home: Path) -> dict[str, object]:
+def _account(home: Path) -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam(_USER)
