@@ -15,7 +15,7 @@ from runs import labels
 _GAP = "  "
 _CONFIRMED = "confirmed gone"
 # Where a container's name would stand, when the list that had it was lost.
-_UNLISTED = "(container in no list)"
+UNLISTED = "(container in no list)"
 _SOURCES: Mapping[str, str] = {
     VALKEY: "Valkey did not answer the last question",
     SCAN: "Valkey holds so many keys that not all have been looked through",
@@ -69,19 +69,24 @@ def progress(found: Stopped) -> str:
 
 def lines(found: Stopped) -> list[str]:
     """Say of each container whether it is confirmed as gone, then how many are."""
-    rows = [
+    return [*_table(rows(found)), total(found)]
+
+
+def rows(found: Stopped) -> list[tuple[str, str, str, str]]:
+    """Say of each container where it is, its name, its job, and whether it is confirmed as gone."""
+    return [
         (
             one.place,
-            one.container.name or _UNLISTED,
+            one.container.name or UNLISTED,
             f"job {one.container.job_id or '?'}",
             _said(one),
         )
         for one in found.fates
     ]
-    return [*_table(rows), _total(found)]
 
 
-def _total(found: Stopped) -> str:
+def total(found: Stopped) -> str:
+    """Say how many are confirmed as gone."""
     count, gone = len(found.fates), len(found.fates) - len(found.unconfirmed)
     if not count:
         return "No container was running." if found.is_proven else "No container was found."

@@ -22,6 +22,7 @@ from dispatch.console.server import explained
 from dispatch.pages import operation_store
 from dispatch.pages.acting import address_of
 from dispatch.pages.operation_state import MOST_LINES, Progress, Result, Row, State
+from dispatch.pages.veil import veiled
 from hosts.faults import token_of
 from hosts.switches import LONGEST_TEXT
 from pidispatch_site import clients, log, server_url
@@ -65,7 +66,7 @@ def begin(
         columns=tuple(columns),
         total=total,
     )
-    operation = Operation(progress, address)
+    operation = Operation(progress, address, environment)
     _remember(operation)
     log.event("operation_started", operation=operation.id, kind=kind)
     threading.Thread(target=operation.run, args=(work, ended), name=f"operation-{kind}", daemon=True).start()
@@ -94,8 +95,9 @@ def _remember(operation: Operation) -> None:
 class Operation:
     """A background action, as its work sees it. `client` is its own; `shown` names the server."""
 
-    def __init__(self, progress: Progress, address: str) -> None:
+    def __init__(self, progress: Progress, address: str, environment: Mapping[str, str]) -> None:
         self.id = progress.id
+        self._environment = environment
         self.client: redis.Redis = clients.state_client(address)
         self.shown = server_url.shown(address)
         self.first_kept = threading.Event()
@@ -204,7 +206,7 @@ class Operation:
         if isinstance(error, RedisError):
             error = explained(error, self.shown)
         if isinstance(error, PidispatchError):
-            first, *rest = str(error).splitlines() or [""]
+            first, *rest = veiled(str(error), self._environment).splitlines() or [""]
             return Result(first, is_good=False, notes=tuple(rest))
         name = type(error).__name__
         log.event("operation_failed", operation=self.id, kind=self._progress.kind, error=name)
