@@ -1,0 +1,107 @@
+"""The figures at the head of the overview: who is there, what runs and waits, what came of it and cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dispatch.console.counts import number_of
+from dispatch.console.fleet_facts import FleetFacts, QueueLook
+from hosts.rows import Presence, Roster
+from runs.wording import amount, dollars
+
+_UNKNOWN = "?"
+_QUEUE = "admin:console_queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One figure; `place` and `query` are the page that it leads to, `tone` how good `about` is."""
+
+    name: str
+    value: str
+    about: str = ""
+    tone: str = ""
+    place: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What the last 24 hours came to; `cost` in dollars."""
+
+    runs: int
+    failed: int
+    cost: float
+    tokens: int
+
+
+def fleet_cards(facts: FleetFacts) -> list[Card]:
+    """Lay out what stands in Valkey now."""
+    queues = list(facts.queues.values())
+    running = _sum([queue.active for queue in queues])
+    return [
+        _hosts(facts),
+        Card("Running", running, _slots(facts), place=_QUEUE, query="section=running"),
+        _waiting(facts, queues),
+        Card(
+            "Deferred",
+            _sum([queue.deferred for queue in queues]),
+            "until an instant, a slot or a window",
+            place=_QUEUE,
+            query="section=deferred",
+        ),
+        Card(
+            "Held",
+            _sum([queue.held for queue in queues]),
+            "until a condition is met",
+            place=_QUEUE,
+            query="section=held",
+        ),
+    ]
+
+
+def day_cards(day: Day) -> list[Card]:
+    """Lay out the last 24 hours."""
+    share = f"of {number_of(day.runs, 'run', 'runs')}"
+    tone = "bad" if day.failed else ""
+    return [
+        Card(
+            "Failed in 24 h", amount(day.failed), share, tone, "admin:runs_run_changelist", "outcome=failed"
+        ),
+        Card(
+            "Cost in 24 h", dollars(day.cost), f"{amount(day.tokens)} tokens", place="admin:console_insights"
+        ),
+    ]
+
+
+def _hosts(facts: FleetFacts) -> Card:
+    place = "admin:console_fleet"
+    if not isinstance(facts.roster, Roster):
+        about = f"the registry cannot be read ({facts.roster.reason})"
+        return Card("Hosts alive", _UNKNOWN, about, "bad", place)
+    counts = Counter(host.presence for host in facts.hosts)
+    alive, late, gone = (counts[one] for one in (Presence.ALIVE, Presence.LATE, Presence.GONE))
+    told = [f"{count} {word}" for count, word in ((late, "late"), (gone, "gone")) if count]
+    tone = "bad" if not alive else "warn" if late else ""
+    return Card("Hosts alive", str(alive), ", ".join(told), tone, place)
+
+
+def _slots(facts: FleetFacts) -> str:
+    live = facts.known.live
+    used, total = (sum(row.slots_used or 0 for row in live), sum(row.concurrency or 0 for row in live))
+    return f"{used:,} of {total:,} slots used"
+
+
+def _waiting(facts: FleetFacts, queues: list[QueueLook]) -> Card:
+    paused = sum(queue.waiting or 0 for queue in queues if facts.pause or queue.pause)
+    about = f"{paused:,} in paused queues" if paused else "in line for a slot"
+    tone = "warn" if paused else ""
+    value = _sum([queue.waiting for queue in queues])
+    return Card("Waiting", value, about, tone, _QUEUE, "section=waiting")
+
+
+def _sum(figures: list[int | None]) -> str:
+    """Add up; where a queue cannot be read, at least that many."""
+    total = f"{sum(figure or 0 for figure in figures):,}"
+    return f"{total} + {_UNKNOWN}" if None in figures else total

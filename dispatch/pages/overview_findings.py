@@ -1,0 +1,92 @@
+"""What somebody should look after: the fleet's warnings, the doctor's last look, missed schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dispatch.console.arguments import one_line
+from dispatch.console.counts import number_of
+from dispatch.console.findings import Finding, Mark
+from dispatch.console.instants import span
+from dispatch.console.schedule_facts import Overview
+from dispatch.console.schedules_notes import headline
+from dispatch.pages.doctor_rounds import Looked
+
+_MOST_SCHEDULES = 8
+_MOST_FINDINGS = 30
+_TONES = {Mark.FAILED: "bad", Mark.WARNING: "warn", Mark.OK: "good"}
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """Something to look after: how bad, what about, what it is, and what to do."""
+
+    tone: str
+    word: str
+    area: str
+    text: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Concerns:
+    """The concerns, the worst first, with what is said of all of them; `more` were left out."""
+
+    listed: list[Concern]
+    more: int
+    doctor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The schedules to look after: a sentence on all; each as id, words and what to do; `more` left out."""
+
+    head: str
+    listed: list[tuple[str, str, str]]
+    more: int
+
+
+def concerns(now: Sequence[Finding], looked: Looked, veil: Callable[[str], str]) -> Concerns:
+    """Put together what the fleet shows now and what the doctor found; what both tell is shown once."""
+    doctor = looked.findings or ()
+    told = {(one.area, one.check): one for one in (*now, *doctor) if one.mark is Mark.FAILED}
+    fresh = {(one.area, one.check) for one in now}
+    of_now = [one for one in now if (one.area, one.check) not in told]
+    of_doctor = [
+        one
+        for one in doctor
+        if one.mark is Mark.FAILED or (one.mark is Mark.WARNING and (one.area, one.check) not in fresh)
+    ]
+    found = sorted([*of_now, *of_doctor], key=lambda one: one.mark is not Mark.FAILED)
+    return Concerns(
+        listed=[_concern(one, veil) for one in found[:_MOST_FINDINGS]],
+        more=max(0, len(found) - _MOST_FINDINGS),
+        doctor=_doctor(looked),
+    )
+
+
+def missed(overview: Overview, veil: Callable[[str], str]) -> Missed:
+    """Pick the schedules that somebody should look after."""
+    alarms = [line for line in overview.lines if line.is_alarm]
+    return Missed(
+        head=headline(overview),
+        listed=[
+            (one_line(line.id), veil(one_line(line.words)), veil(one_line(line.remedy)))
+            for line in alarms[:_MOST_SCHEDULES]
+        ],
+        more=max(0, len(alarms) - _MOST_SCHEDULES),
+    )
+
+
+def _concern(one: Finding, veil: Callable[[str], str]) -> Concern:
+    text, fix = (veil(one_line(said)) for said in (one.text, one.fix))
+    return Concern(tone=_TONES[one.mark], word=one.mark.value, area=one.area, text=text, fix=fix)
+
+
+def _doctor(looked: Looked) -> str:
+    if looked.findings is None:
+        return "The doctor looks at this host for the first time: what it finds stands here in a moment."
+    fine = sum(one.mark is Mark.OK for one in looked.findings)
+    checks = number_of(len(looked.findings), "check", "checks")
+    return f"The doctor looked {span(round(looked.age_s * 1000))} ago: {fine} of {checks} ok."
