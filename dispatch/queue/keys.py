@@ -13,6 +13,8 @@ from hosts.keys import pending_records as pending_records
 
 JOB = f"{RQ_KEY_PREFIX}:job:"
 QUEUES = f"{RQ_KEY_PREFIX}:queues"
+#: Hash of reason to how often a job was put off for it; no TTL, some thirty fields.
+PUT_OFFS = "stats:put-offs"
 
 
 def waiters(queue: str, reason: str, scope_hash: str | None = None) -> str:

@@ -102,7 +102,7 @@ class Transitions:
             "put_off",
             (
                 *(keys.job(claimed.raw_id), names.taken(self.owner.boot), names.scheduled),
-                *(keys.waiters(claimed.queue, reason, scope_hash), keys.QUEUES),
+                *(keys.waiters(claimed.queue, reason, scope_hash), keys.QUEUES, keys.PUT_OFFS),
             ),
             (claimed.raw_id, claimed.token, until_ms, reason, scope_hash or "", names.jobs, cause or ""),
         )
