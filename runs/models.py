@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from runs.rollup_figures import COLUMNS
+
 _NEWEST = ("-position", "-job_id")
 _FACETS = ("host", "reason", "kind", "outcome", "flow", "model")
 
@@ -70,3 +72,47 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return self.job_id
+
+
+class Rollup(models.Model):
+    """Figures of the runs of one period that have one value in one dimension; `runs.rollups` reads them.
+
+    The names are those of `runs.rollup_figures`, the times those of `runs.rollup_periods`. Rows are summed up
+    as they are written (`runs.rollup_writing`).
+    """
+
+    grain = models.SmallIntegerField()
+    start = models.BigIntegerField()
+    dimension = models.TextField()
+    value = models.TextField()
+    rest = models.BooleanField(default=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = (
+            models.UniqueConstraint(
+                fields=["dimension", "grain", "start", "value", "rest"], name="runs_one_rollup"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.dimension} {self.value} from hour {self.start}"
+
+
+for _column in COLUMNS:
+    Rollup.add_to_class(_column, models.BigIntegerField(default=0))
+
+
+class RollupState(models.Model):
+    """What is known of the rollups as a whole; one row at most, and none says the same as one of defaults."""
+
+    # Rows of earlier hours may have been removed: there the rollups know more than the rows.
+    complete_from = models.BigIntegerField(default=0)
+    # Days before this hour are still to be counted anew, the latest first; null when none is.
+    recount_before = models.BigIntegerField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return "state of the rollups"

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from pidispatch_site.log import event
+from runs import rollup_recount
 from runs.files import UNREADABLE, fault_of
 from runs.models import Run
 
@@ -51,10 +52,17 @@ def _older(folder: Path, oldest: float) -> Iterator[Path]:
 
 
 def prune_rows(*, days: int, now: datetime) -> int:
-    """Delete the rows of runs that ended more than `days` ago; answer how many. Of unknown age, kept."""
+    """Delete the rows of runs that ended more than `days` ago; answer how many. Of unknown age, kept.
+
+    The rollups keep them: what they lack yet is counted before.
+    """
+    rollup_recount.finish(now)
+    rollup_recount.forget_hours(now)
     if not days:
         return 0
-    oldest = int((now - timedelta(days=days)).timestamp() * 1000)
+    oldest_kept = now - timedelta(days=days)
+    rollup_recount.rows_removed(oldest_kept)
+    oldest = int(oldest_kept.timestamp() * 1000)
     pruned = 0
     while True:
         old = Run.objects.filter(position__gt=0, position__lt=oldest).order_by("position")

@@ -19,6 +19,7 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from pidispatch_site.errors import PidispatchError
+from runs import rollup_writing
 from runs.models import Run
 from runs.record import Record, camel, position_ms
 from runs.shape import iso
@@ -58,10 +59,11 @@ def write(records: Sequence[Record]) -> list[RowFault | None]:
 def restore(records: Sequence[Record]) -> int:
     """Make the table say what these records say, unless it knows newer news; answer how many rows changed.
 
-    A row of equal rank is written again, so that columns which a later version added are filled. Raises
-    Django's DatabaseError.
+    A row of equal rank is written again, so that columns which a later version added are filled. The rollups
+    are not touched: what retention removed may come back, and was counted (`rollup_recount`). Raises Django's
+    DatabaseError.
     """
-    return _upsert(records, newer=">=")
+    return _upsert(records, newer=">=", counted=False)
 
 
 def _write_singly(records: Sequence[Record]) -> list[RowFault | None]:
@@ -86,13 +88,18 @@ def _drop_connection() -> None:
         connection.close()
 
 
-def _upsert(records: Sequence[Record], *, newer: str) -> int:
+def _upsert(records: Sequence[Record], *, newer: str, counted: bool = True) -> int:
     # The connection itself: Django's proxy looks it up again for each of a row's values.
     database = transaction.get_connection()
-    rows = [_row(record, database) for record in records]
+    told = [(record.job_id, columns_of(record)) for record in records]
+    rows = [_row(columns, database) for _, columns in told]
     with transaction.atomic(), database.cursor() as cursor:
+        rollup_writing.lock(cursor)
+        tally = rollup_writing.changes(told) if counted else {}
         cursor.executemany(_statement(newer), rows)
-        return int(cursor.rowcount)
+        written = int(cursor.rowcount)
+        rollup_writing.apply(cursor, tally)
+    return written
 
 
 @cache
@@ -109,8 +116,7 @@ def _statement(newer: str) -> str:
     )
 
 
-def _row(record: Record, database: BaseDatabaseWrapper) -> list[Any]:
-    values = columns_of(record)
+def _row(values: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[Any]:
     return [field.get_db_prep_save(values[field.attname], database) for field in _FIELDS]
 
 

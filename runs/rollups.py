@@ -1,0 +1,218 @@
+"""Questions to the rollups: what the fleet did in a span, whether it had a thousand runs or a million.
+
+Spans are of whole hours, and of whole days where single hours are not kept any more (`rollup_periods`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from django.db import connection
+
+from runs.models import Rollup, RollupState
+from runs.rollup_figures import COLUMNS, MICROS, TOOK, WAITED, Dimension, quantile
+from runs.rollup_periods import DAY, Grain, Stretch, ceil_hour, cover, floor_hour, hours_kept_from, instant
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """How many runs ended in the hour from `start` on, by outcome."""
+
+    start: datetime
+    completed: int
+    policy: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures of runs. `cost` in dollars; `took` and `waited` count runs by `BOUNDS_SECONDS` and beyond."""
+
+    completed: int
+    policy: int
+    failed: int
+    cost: float
+    tokens_input: int
+    tokens_output: int
+    tokens_total: int
+    took_seconds: float
+    waited_seconds: float
+    took: tuple[int, ...]
+    waited: tuple[int, ...]
+
+    @property
+    def runs(self) -> int:
+        """Count them all."""
+        return self.completed + self.policy + self.failed
+
+    @property
+    def success(self) -> float | None:
+        """Tell the share of the completed among those that could run, 0 to 1; None without any."""
+        tried = self.completed + self.failed
+        return self.completed / tried if tried else None
+
+    def took_at(self, share: float) -> float | None:
+        """Estimate the seconds that `share` of the runs did not exceed."""
+        return quantile(self.took, share)
+
+    def waited_at(self, share: float) -> float | None:
+        """Estimate the seconds that `share` of the runs did not wait longer than."""
+        return quantile(self.waited, share)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The runs that have one value in a dimension; "" is none, None all that have no part of their own."""
+
+    value: str | None
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Every run that ended, since the table began; nothing here ever gets less.
+
+    `jobs` is by outcome and reason (None: without one).
+    """
+
+    jobs: Mapping[tuple[str, str | None], int]
+    totals: Totals
+
+
+class Order(StrEnum):
+    """By what the greatest parts are chosen."""
+
+    RUNS = "runs"
+    FAILED = "failed"
+    COST = "cost"
+    TOKENS = "tokens"
+
+
+_RANKED = {
+    Order.RUNS: "SUM(completed + policy + failed)",
+    Order.FAILED: "SUM(failed)",
+    Order.COST: "SUM(cost_micros)",
+    Order.TOKENS: "SUM(tokens_total)",
+}
+_SUMS = ", ".join(f"SUM({column})" for column in COLUMNS)
+
+
+def hours(since: datetime, until: datetime) -> list[Hour]:
+    """Count the runs of each hour from the one of `since` up to `until`, hours without a run too."""
+    first, end = floor_hour(since), ceil_hour(until)
+    found = dict(_series(Grain.HOUR, first, end))
+    return [
+        Hour(instant(hour), *(getattr(found[hour], name) if hour in found else 0 for name in _OUTCOMES))
+        for hour in range(first, end)
+    ]
+
+
+def days(since: datetime, until: datetime) -> list[tuple[datetime, Totals]]:
+    """Sum up each day from the one of `since` up to `until`, days without a run too."""
+    return _filled(Grain.DAY, floor_hour(since) // DAY * DAY, ceil_hour(until), DAY)
+
+
+def each_hour(since: datetime, until: datetime) -> list[tuple[datetime, Totals]]:
+    """Sum up each hour from the one of `since` up to `until`, hours without a run too."""
+    return _filled(Grain.HOUR, floor_hour(since), ceil_hour(until), 1)
+
+
+def totals(since: datetime, until: datetime) -> Totals:
+    """Sum up the runs that ended in a span."""
+    (row,) = _rows(_SUMS, Dimension.TOTAL, _cover(since, until))
+    return _totals(row)
+
+
+def parts(
+    dimension: Dimension, since: datetime, until: datetime, *, by: Order = Order.RUNS, most: int = 50
+) -> list[Part]:
+    """Sum up the runs of a span by value: the `most` greatest, and what is left as one more."""
+    stretches = _cover(since, until)
+    tail = f" GROUP BY value, rest HAVING {_RANKED[Order.RUNS]} > 0"
+    tail += f" ORDER BY rest, {_RANKED[by]} DESC, value LIMIT {int(most)}"
+    found = list(_rows(f"value, rest, {_SUMS}", dimension, stretches, tail))
+    shown = [row for row in found if not row[1]]
+    (whole,) = _rows(_SUMS, dimension, stretches)
+    columns = zip(whole, *(row[2:] for row in shown), strict=True)
+    left = [max(0, (all_of or 0) - sum(of_part)) for all_of, *of_part in columns]
+    named = [Part(value, _totals(row)) for value, _, *row in shown]
+    rest = _totals(left)
+    return [*named, Part(None, rest)] if rest.runs else named
+
+
+def lifetime() -> Lifetime:
+    """Sum up every run that ever ended."""
+    ever = [Stretch(Grain.EVER, 0, 1)]
+    (row,) = _rows(_SUMS, Dimension.TOTAL, ever)
+    jobs: dict[tuple[str, str | None], int] = {}
+    for value, rest, count in _rows(f"value, rest, {_RANKED[Order.RUNS]}", Dimension.END, ever, _BY_VALUE):
+        outcome, _, reason = ("other", "", "other") if rest else value.partition("/")
+        jobs[outcome, reason or None] = count
+    return Lifetime(jobs, _totals(row))
+
+
+def recounted_from() -> datetime | None:
+    """Tell from which instant on every run has been counted; None when all have been."""
+    before = RollupState.objects.values_list("recount_before", flat=True).first()
+    # Beyond every calendar: no day has been counted yet.
+    return None if before is None else instant(min(before, _LATEST))
+
+
+_OUTCOMES = ("completed", "policy", "failed")
+_BY_VALUE = " GROUP BY value, rest"
+_LATEST = floor_hour(datetime(9999, 12, 31, tzinfo=UTC))
+
+
+def _filled(grain: Grain, first: int, end: int, step: int) -> list[tuple[datetime, Totals]]:
+    found = dict(_series(grain, first, end))
+    nothing = _totals([0] * len(COLUMNS))
+    return [(instant(hour), found.get(hour, nothing)) for hour in range(first, end, step)]
+
+
+def _series(grain: Grain, first: int, end: int) -> Iterator[tuple[int, Totals]]:
+    stretch = Stretch(grain, first, end)
+    for start, *row in _rows(f"start, {_SUMS}", Dimension.TOTAL, [stretch], " GROUP BY start"):
+        yield start, _totals(row)
+
+
+def _cover(since: datetime, until: datetime) -> list[Stretch]:
+    kept = hours_kept_from(datetime.now(UTC))
+    return cover(floor_hour(since), ceil_hour(until), hours_from=kept) or [Stretch(Grain.HOUR, 0, 0)]
+
+
+def _rows(
+    wanted: str, dimension: Dimension, stretches: Sequence[Stretch], tail: str = ""
+) -> list[tuple[Any, ...]]:
+    table = connection.ops.quote_name(Rollup._meta.db_table)
+    # One walk along the index for each: a database that chose for itself might walk it all.
+    one = f"SELECT * FROM {table} WHERE dimension = %s AND grain = %s AND start >= %s AND start < %s"  # noqa: S608
+    values = [
+        value
+        for stretch in stretches
+        for value in (dimension.value, int(stretch.grain), stretch.start, stretch.end)
+    ]
+    with connection.cursor() as cursor:
+        source = " UNION ALL ".join([one] * len(stretches))
+        cursor.execute(f"SELECT {wanted} FROM ({source}) AS periods{tail}", values)  # noqa: S608
+        return list(cursor.fetchall())
+
+
+def _totals(sums: Sequence[Any]) -> Totals:
+    found = {column: int(amount or 0) for column, amount in zip(COLUMNS, sums, strict=True)}
+    return Totals(
+        completed=found["completed"],
+        policy=found["policy"],
+        failed=found["failed"],
+        cost=found["cost_micros"] / MICROS,
+        tokens_input=found["tokens_input"],
+        tokens_output=found["tokens_output"],
+        tokens_total=found["tokens_total"],
+        took_seconds=found["took_ms"] / 1000,
+        waited_seconds=found["waited_ms"] / 1000,
+        took=tuple(found[column] for column in TOOK),
+        waited=tuple(found[column] for column in WAITED),
+    )
