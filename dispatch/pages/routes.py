@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from dispatch.pages import banner, operation_page, overview
+from dispatch.pages import banner, fleet, fleet_actions, fleet_reroute, log, operation_page, overview
 from dispatch.pages.access import View
 
 ROUTES: tuple[tuple[str, str, View], ...] = (
+    ("fleet/", "console_fleet", fleet.show),
+    ("fleet/live/", "console_fleet_live", fleet.show_live),
+    ("fleet/host/<str:host>/", "console_fleet_host", fleet.show_host),
+    ("fleet/host/<str:host>/live/", "console_fleet_host_live", fleet.show_host_live),
+    ("fleet/host/<str:host>/pause/", "console_host_pause", fleet_actions.pause),
+    ("fleet/host/<str:host>/resume/", "console_host_resume", fleet_actions.resume),
+    ("fleet/host/<str:host>/drain/", "console_host_drain", fleet_actions.drain),
+    ("fleet/host/<str:host>/undrain/", "console_host_undrain", fleet_actions.undrain),
+    ("fleet/host/<str:host>/reroute/", "console_host_reroute", fleet_reroute.show),
+    ("log/", "console_log", log.show),
     ("banner/", "console_banner", banner.show),
     ("overview/<slug:name>/", "console_overview_part", overview.part),
     ("operations/<str:operation_id>/", "console_operation", operation_page.show),
