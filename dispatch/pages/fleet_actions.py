@@ -1,0 +1,110 @@
+"""Pausing, resuming, draining and undraining one host: a page that asks, and the doing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+
+from dispatch import durations
+from dispatch.console.arguments import one_line
+from dispatch.pages import audit
+from dispatch.pages.access import Access, View, action
+from dispatch.pages.acting import acting, by
+from dispatch.pages.fleet import known_name
+from dispatch.pages.fleet_host_view import Verb, job_lines
+from dispatch.pages.fleet_reading import read_host
+from dispatch.pages.fleet_switching import Order, Turned, turn
+from dispatch.pages.fleet_verbs import LABELS, LASTING, effects
+from dispatch.pages.frame import render
+from dispatch.pages.sight import Unseen, sight
+from hosts.switches import LONGEST_TEXT
+from pidispatch_site.errors import PidispatchError
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person typed into the form; `fault` says what is wrong with it, blank for nothing."""
+
+    reason: str = ""
+    lasting: str = ""
+    fault: str = ""
+    duration: timedelta | None = None
+
+
+def given(request: HttpRequest) -> Given:
+    """Read the form: a reason, and how long it shall last, blank for until somebody ends it."""
+    reason = one_line(request.POST.get("reason", ""))[:LONGEST_TEXT]
+    lasting = request.POST.get("lasting", "").strip()[:32]
+    try:
+        return Given(reason, lasting, duration=durations.parse(lasting) if lasting else None)
+    except ValueError as error:
+        return Given(reason, lasting, str(error))
+
+
+def view_of(verb: Verb) -> View:
+    """Make the view of one of these actions."""
+
+    @action(Access.OPERATE)
+    def show(request: HttpRequest, host: str) -> HttpResponseBase:
+        known_name(host)
+        typed = given(request) if request.method == "POST" else Given()
+        if request.method == "POST" and not typed.fault:
+            done = _do(request, verb, host, typed)
+            if isinstance(done, HttpResponseBase):
+                return done
+            typed = Given(typed.reason, typed.lasting, done)
+        return render(request, "fleet_action.html", f"{LABELS[verb]}: {host}", _asking(verb, host, typed))
+
+    return show
+
+
+def _do(request: HttpRequest, verb: Verb, host: str, typed: Given) -> HttpResponseBase | str:
+    """Do it and lead to the host's page; or say why it could not be done, or is not known to be."""
+    order = Order(host=host, by=by(request), reason=typed.reason, lasting=typed.duration)
+    try:
+        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+            done = turn(server, verb, order)
+    except PidispatchError as error:
+        audit.record(request, f"host-{verb}", host, reason=typed.reason, after={"unconfirmed": True})
+        return str(error)
+    _tell(request, done)
+    audit.record(request, f"host-{verb}", host, reason=typed.reason, before=done.before, after=done.after)
+    return HttpResponseRedirect(reverse("admin:console_fleet_host", args=[host]))
+
+
+def _tell(request: HttpRequest, done: Turned) -> None:
+    messages.success(request, done.said)
+    for note in done.notes:
+        messages.warning(request, note)
+
+
+def _asking(verb: Verb, host: str, typed: Given) -> dict[str, Any]:
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        facts = seen.read(lambda client: read_host(client, host))
+    asking = {
+        "host": host,
+        "verb": LABELS[verb],
+        "is_lasting": verb in LASTING,
+        "typed": typed,
+        "longest_reason": LONGEST_TEXT,
+        "host_url": reverse("admin:console_fleet_host", args=[host]),
+    }
+    if isinstance(facts, Unseen):
+        return {**asking, "unseen": facts.why}
+    is_stranger = not facts.is_known
+    return {
+        **asking,
+        "is_stranger": is_stranger,
+        "effects": effects(verb, facts),
+        "jobs": tuple(job_lines(facts)),
+    }
+
+
+pause, resume, drain, undrain = map(view_of, (Verb.PAUSE, Verb.RESUME, Verb.DRAIN, Verb.UNDRAIN))

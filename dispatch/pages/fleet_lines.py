@@ -1,0 +1,227 @@
+"""The fleet as its page shows it: a line a host, out of the facts that `manage.py fleet` tells.
+
+Levels are the console's colours (`good`, `warn`, `bad`, blank); each stands beside a word that says the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dispatch.console.findings import Finding
+from dispatch.console.fleet_facts import FleetFacts, HostLook, Pause, QueueLook
+from dispatch.console.fleet_words import blind_to, clipped, short_value, skew_words, was_cut_off, who_and_why
+from dispatch.console.instants import ahead, span
+from hosts.names import in_alphabet
+from hosts.rows import SKEW_TOLD_MS, HostRow, Presence
+
+NOTHING = "—"
+_UNREADABLE = "?"
+_LEVELS: Mapping[Presence, str] = {Presence.ALIVE: "good", Presence.LATE: "warn", Presence.GONE: "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A short text with its level."""
+
+    text: str
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """What a host says of itself; `differs`: other hosts say something else, and most do not say this."""
+
+    text: str
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """How many slots are used; `used` and `total` are None where the host does not say both."""
+
+    text: str = NOTHING
+    used: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """One queue; figures as texts, `?` for one that cannot be read. `host` may be visited."""
+
+    name: str
+    host: str | None
+    waiting: str
+    deferred: str
+    held: str
+    states: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLine:
+    """One host. `traits` by their headings; `warnings` is how many findings speak of it."""
+
+    name: str
+    presence: Word
+    beat: str
+    skew: Word
+    states: tuple[Word, ...]
+    slots: Slots
+    queue: QueueLine | None
+    traits: Mapping[str, Trait]
+    caps: tuple[str, ...]
+    warnings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A trait of a row: its heading, the check that says that hosts differ in it, and what is compared.
+
+    `absent` stands for a blank one, which counts among the values where a host without one differs.
+    """
+
+    heading: str
+    check: str | None
+    value_of: Callable[[HostRow], str]
+    absent: str = NOTHING
+
+
+TRAITS = (
+    Described("version", "versions-differ", lambda row: row.version),
+    Described("image", "images-differ", lambda row: row.image_digest),
+    Described("pi", None, lambda row: row.pi_version),
+    Described("zone", "zones-differ", lambda row: row.tz),
+)
+# What a host has loaded of the operator's files and caps, each as a digest.
+LOADED = (
+    Described("triggers file", None, lambda row: row.fp_triggers, "none"),
+    Described("cron schedules", "cron-differs", lambda row: row.fp_cron),
+    Described("pause windows", "pause-windows-differ", lambda row: row.fp_pause, "no file"),
+    Described("scoped limits", "scoped-limits-differ", lambda row: row.fp_limits, "no file"),
+    Described("settings file", "settings-differ", lambda row: row.fp_settings, "no file"),
+    Described("spending caps", "spending-caps-differ", lambda row: row.fp_spending),
+)
+
+
+def host_lines(
+    facts: FleetFacts, hosts: Sequence[HostLook], findings: Sequence[Finding]
+) -> tuple[HostLine, ...]:
+    """Describe these hosts; differences are told against the whole fleet."""
+    usual = usual_values(facts, TRAITS, findings)
+    counts = amiss(facts, findings)
+    return tuple(_host_line(facts, host, usual, counts[host.name]) for host in hosts)
+
+
+def amiss(facts: FleetFacts, findings: Sequence[Finding]) -> Counter[str]:
+    """Count by host what is to be looked after; a difference counts for those who are unlike most."""
+    compared = (*TRAITS, *LOADED)
+    checks = {one.check for one in compared}
+    found = Counter(name for one in findings if one.check not in checks for name in one.hosts)
+    usual = usual_values(facts, compared, findings)
+    for row in facts.rows if usual else ():
+        found[row.name] += sum(trait_of(row, one, usual).differs for one in compared)
+    return found
+
+
+def usual_values(
+    facts: FleetFacts, traits: Sequence[Described], findings: Sequence[Finding]
+) -> Mapping[str, str | None]:
+    """Give for each trait in which hosts differ the value that most have; None where no value is the usual."""
+    checks = {finding.check for finding in findings}
+    return {one.heading: _usual(facts.rows, one) for one in traits if one.check in checks}
+
+
+def _usual(rows: Sequence[HostRow], trait: Described) -> str | None:
+    values = (trait.value_of(row) for row in rows)
+    counts = Counter(value for value in values if value or _counts_blank(trait)).most_common(2)
+    is_alone = len(counts) < 2 or counts[0][1] > counts[1][1]
+    return counts[0][0] if counts and is_alone else None
+
+
+def _counts_blank(trait: Described) -> bool:
+    return trait.absent != NOTHING
+
+
+def trait_of(row: HostRow | None, trait: Described, usual: Mapping[str, str | None]) -> Trait:
+    """Tell one trait of a host, and whether it is one that differs; a host that is gone is not compared."""
+    value = trait.value_of(row) if row else ""
+    is_compared = row is not None and row.presence is not Presence.GONE and trait.heading in usual
+    if not value and not (is_compared and _counts_blank(trait)):
+        return Trait(trait.absent if row else NOTHING)
+    return Trait(short_value(value) or trait.absent, is_compared and usual[trait.heading] != value)
+
+
+def _host_line(facts: FleetFacts, host: HostLook, usual: Mapping[str, str | None], warnings: int) -> HostLine:
+    row = host.row
+    return HostLine(
+        name=host.name,
+        presence=Word(host.presence.value, _LEVELS[host.presence]),
+        beat=NOTHING if host.stale_ms is None else f"{span(host.stale_ms)} ago",
+        skew=_skew(row),
+        states=tuple(_states(host, facts)),
+        slots=_slots(row),
+        queue=queue_line(host.queue, facts) if host.queue else None,
+        traits={one.heading: trait_of(row, one, usual) for one in TRAITS},
+        caps=tuple(sorted(row.caps)) if row else (),
+        warnings=warnings,
+    )
+
+
+def _skew(row: HostRow | None) -> Word:
+    if row is None or row.skew_ms is None:
+        return Word(NOTHING)
+    if abs(row.skew_ms) > SKEW_TOLD_MS:
+        return Word(f"{skew_words(row.skew_ms)} Valkey's", "warn")
+    return Word(f"{round(row.skew_ms / 1000):+d} s")
+
+
+def _slots(row: HostRow | None) -> Slots:
+    if row is None or (row.slots_used is None and row.concurrency is None):
+        return Slots()
+    used, total = (_UNREADABLE if one is None else str(one) for one in (row.slots_used, row.concurrency))
+    text = f"{used} of {total}"
+    if row.slots_used is None or not row.concurrency:
+        return Slots(text)
+    return Slots(text, min(row.slots_used, row.concurrency), row.concurrency)
+
+
+def _states(host: HostLook, facts: FleetFacts) -> Iterator[Word]:
+    row = host.row
+    if host.draining:
+        yield Word("draining", "warn")
+    if host.name in facts.asked_to_stop:
+        yield Word("asked to stop", "warn")
+    if row and blind_to(row):
+        yield Word(f"blind ({clipped(blind_to(row))})", "bad")
+    if row and was_cut_off(row):
+        yield Word("was cut off", "warn")
+
+
+def queue_line(queue: QueueLook, facts: FleetFacts) -> QueueLine:
+    """Describe one queue, its own pause included."""
+    waiting, deferred, held = (
+        _UNREADABLE if one is None else f"{one:,}" for one in (queue.waiting, queue.deferred, queue.held)
+    )
+    is_host = queue.host is not None and in_alphabet(queue.host)
+    return QueueLine(
+        queue.name,
+        queue.host if is_host else None,
+        waiting,
+        deferred,
+        held,
+        tuple(_queue_states(queue, facts)),
+    )
+
+
+def _queue_states(queue: QueueLook, facts: FleetFacts) -> Iterator[Word]:
+    if queue.pause:
+        yield Word(paused_words(queue.pause, facts.now_ms), "warn")
+    if not facts.is_taken_from(queue):
+        yield Word("no worker takes from it", "bad" if queue.jobs else "")
+
+
+def paused_words(pause: Pause, now_ms: int) -> str:
+    """Say that it is paused, by whom, why and for how long."""
+    ends = f" (ends {ahead(pause.until_ms, now_ms)})" if pause.until_ms else ""
+    return f"paused{who_and_why(pause)}{ends}"

@@ -1,0 +1,113 @@
+"""Rerouting a host's queue: a page that shows what would move and what stays, then the doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+
+from dispatch.console.arguments import one_line
+from dispatch.console.reroute import Wish, reroute, wished
+from dispatch.console.server import Server, confirming
+from dispatch.pages import audit, fleet_rerouting, operations
+from dispatch.pages.access import Access, action
+from dispatch.pages.acting import by
+from dispatch.pages.fleet import known_name
+from dispatch.pages.fleet_reading import read_host
+from dispatch.pages.frame import render
+from dispatch.pages.operation_state import Progress, Result
+from dispatch.pages.operations import Operation
+from dispatch.pages.sight import Unseen, sight
+from hosts import names
+from hosts.switches import LONGEST_TEXT
+from pidispatch_site.errors import PidispatchError
+
+
+@action(Access.OPERATE)
+def show(request: HttpRequest, host: str) -> HttpResponseBase:
+    """Show what a reroute would do; do it on POST, as a background action."""
+    known_name(host)
+    if request.method != "POST":
+        return _ask(request, host, request.GET)
+    reason = one_line(request.POST.get("reason", ""))[:LONGEST_TEXT]
+    try:
+        wish = _wish(host, request.POST, is_tried=False)
+        begun = operations.begin(
+            settings.PIDISPATCH_ENVIRONMENT,
+            kind="reroute",
+            by=by(request),
+            reason=reason,
+            work=_work(wish),
+            columns=fleet_rerouting.COLUMNS,
+            ended=_logging(request, wish, reason),
+        )
+    except PidispatchError as error:
+        return _ask(request, host, request.POST, fault=str(error))
+    return HttpResponseRedirect(reverse("admin:console_operation", args=[begun]))
+
+
+def _wish(host: str, given: QueryDict, *, is_tried: bool) -> Wish:
+    to = given.get("to", "")[:LONGEST_TEXT]
+    return wished(host, to or None, same_folders=given.get("same_folders") == "on", is_tried=is_tried)
+
+
+def _ask(request: HttpRequest, host: str, given: QueryDict, fault: str = "") -> HttpResponseBase:
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        facts = seen.read(lambda client: read_host(client, host))
+        tried = None if isinstance(facts, Unseen) else _tried(seen.read, host, given)
+    context = {
+        "host": host,
+        "host_url": reverse("admin:console_fleet_host", args=[host]),
+        "to": given.get("to", ""),
+        "same_folders": given.get("same_folders") == "on",
+        "reason": given.get("reason", ""),
+        "longest_reason": LONGEST_TEXT,
+        "fault": fault,
+        "unseen": facts.why if isinstance(facts, Unseen) else "",
+        "choices": fleet_rerouting.choices(None if isinstance(facts, Unseen) else facts),
+        "needs_drain": not isinstance(facts, Unseen) and facts.is_taking,
+        **(tried or {}),
+    }
+    return render(request, "fleet_reroute.html", f"Reroute {names.host_queue(host)}", context)
+
+
+def _tried(read: Callable[[Callable[[Any], Any]], Any], host: str, given: QueryDict) -> dict[str, Any]:
+    """Find out what would be done; a refusal is a sentence."""
+    try:
+        wish = _wish(host, given, is_tried=True)
+    except PidispatchError as error:
+        return {"refusal": str(error)}
+    found = read(lambda client: reroute(client, wish))
+    if isinstance(found, Unseen):
+        return {"refusal": found.why}
+    return {"preview": fleet_rerouting.preview(found)}
+
+
+def _work(wish: Wish) -> Callable[[Operation], Result]:
+    def work(operation: Operation) -> Result:
+        server = Server(client=operation.client, shown=operation.shown)
+        with confirming(server, "rerouted", (names.host_queue(wish.host),), told_by="queue"):
+            found = reroute(operation.client, wish)
+        operation.show(tuple(fleet_rerouting.rows(found)))
+        return fleet_rerouting.result(found)
+
+    return work
+
+
+def _logging(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progress], object]:
+    def ended(progress: Progress) -> object:
+        said = progress.result.summary if progress.result else None
+        return audit.record(
+            request,
+            "host-reroute",
+            wish.host,
+            reason=reason,
+            before={"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders},
+            after={"state": progress.state.value, "said": said, "operation": progress.id},
+        )
+
+    return ended

@@ -1,0 +1,100 @@
+"""A reroute as its page shows it: what would move and what stays, and what came of it as rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dispatch.console.arguments import one_line
+from dispatch.console.counts import number_of
+from dispatch.console.reroute import SHARED
+from dispatch.console.rerouted import Rerouted
+from dispatch.pages.fleet_reading import HostFacts
+from dispatch.pages.operation_state import Result, Row
+
+# Ids that somebody still reads; more are counted.
+_MOST_NAMED = 50
+COLUMNS = ("Job", "Queue", "What became of it")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A place that the jobs may go to; `value` is what `--to` takes, blank for whoever can."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Jobs that fare alike: how many, the first of their ids, and how many ids are left out."""
+
+    title: str
+    job_ids: tuple[str, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a reroute would do as it stands: `count` jobs would move; the groups of those and of who stays."""
+
+    count: int
+    moves: tuple[Group, ...]
+    stays: tuple[Group, ...]
+    notes: tuple[str, ...]
+
+
+def choices(facts: HostFacts | None) -> tuple[Choice, ...]:
+    """Offer whoever can, the shared queue, and every live host with a queue of its own."""
+    live = facts.fleet.known.live if facts else ()
+    others = [row for row in live if facts and row.name != facts.name and row.routes]
+    return (
+        Choice("", "whoever can do the job"),
+        Choice(SHARED, "the shared queue only"),
+        *(Choice(row.name, f"{row.name}{' (drained)' if row.draining else ''}") for row in others),
+    )
+
+
+def preview(found: Rerouted) -> Preview:
+    """Lay out what was found without doing anything."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for one in found.stayed:
+        alike[one.why].append(one.job_id)
+    moves = sorted(found.moved.items())
+    return Preview(
+        count=sum(len(ids) for _, ids in moves),
+        moves=tuple(_group(f"{number_of(len(ids), 'job', 'jobs')} to {to}", ids) for to, ids in moves),
+        stays=tuple(
+            _group(f"{number_of(len(ids), 'job stays', 'jobs stay')}: {why}", ids)
+            for why, ids in alike.items()
+        ),
+        notes=tuple(found.notes),
+    )
+
+
+def _group(title: str, job_ids: list[str] | tuple[str, ...]) -> Group:
+    shown = tuple(map(one_line, job_ids[:_MOST_NAMED]))
+    return Group(title=title, job_ids=shown, more=len(job_ids) - len(shown))
+
+
+def rows(found: Rerouted) -> Iterator[Row]:
+    """Say of each job what became of it."""
+    for queue, ids in sorted(found.moved.items()):
+        yield from (Row((one_line(job_id), queue, "moved"), is_good=True) for job_id in ids)
+    for one in found.stayed:
+        yield Row((one_line(one.job_id), found.queue, f"stays: {one.why}"), is_good=False)
+
+
+def result(found: Rerouted) -> Result:
+    """Say what came of it all; not all is good while a job that has not started stays."""
+    count = sum(map(len, found.moved.values()))
+    summary = f"Moved {number_of(count, 'job', 'jobs')} away from {found.queue}."
+    if found.waiting:
+        summary += f" {number_of(found.waiting, 'waiting job stays', 'waiting jobs stay')}."
+    return Result(summary, is_good=not found.waiting, notes=tuple(found.notes))
+
+
+def counts(found: Rerouted) -> dict[str, object]:
+    """Put it into the shape of the log: how many went where, and how many stayed."""
+    return {"moved": {queue: len(ids) for queue, ids in found.moved.items()}, "stayed": len(found.stayed)}
