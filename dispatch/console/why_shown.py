@@ -27,15 +27,20 @@ _WORTH_TELLING_MS = 2000
 def lines(found: Explanation) -> list[str]:
     """Say it in a few lines, each free of what a terminal would act on; instants also as distances."""
     entry = found.facts.entry
-    stands = "is held" if found.reason == WaitReason.WAIT else _STANDS[entry.state]
     return [
-        one_line(f"Job {entry.job_id} {stands} on {entry.queue}: {found.reason}"),
+        one_line(f"Job {entry.job_id} {stands(found)} on {entry.queue}: {found.reason}"),
         *map(one_line, (found.sentence, found.remedy, *found.notes)),
-        *(f"  {name:<9}{text}" for name, text in _figures(found)),
+        *(f"  {name:<9}{text}" for name, text in figures(found)),
     ]
 
 
-def _figures(found: Explanation) -> Iterator[tuple[str, str]]:
+def stands(found: Explanation) -> str:
+    """Say how it stands, as the rest of a sentence about it."""
+    return "is held" if found.reason == WaitReason.WAIT else _STANDS[found.facts.entry.state]
+
+
+def figures(found: Explanation) -> Iterator[tuple[str, str]]:
+    """Give its instants, and which attempt it is, each with a name."""
     entry, now_ms = found.facts.entry, found.facts.queue.now_ms
     queued_ms, since_ms = entry.first_queued_ms, found.since_ms
     if since_ms is not None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from dispatch.pages import banner, fleet, fleet_actions, fleet_reroute, log, operation_page, overview
+from dispatch.pages import (
+    banner,
+    cancel,
+    fleet,
+    fleet_actions,
+    fleet_reroute,
+    log,
+    operation_page,
+    overview,
+    queue,
+    rerun,
+)
 from dispatch.pages.access import View
 
 ROUTES: tuple[tuple[str, str, View], ...] = (
@@ -20,4 +31,11 @@ ROUTES: tuple[tuple[str, str, View], ...] = (
     ("overview/<slug:name>/", "console_overview_part", overview.part),
     ("operations/<str:operation_id>/", "console_operation", operation_page.show),
     ("operations/<str:operation_id>/progress/", "console_operation_progress", operation_page.progress),
+    ("queue/", "console_queue", queue.show),
+    ("queue/lists/", "console_queue_lists", queue.lists),
+    ("queue/tabs/", "console_queue_tabs", queue.tabs),
+    ("queue/cancel/", "console_cancel", cancel.cancel_jobs),
+    ("queue/rerun/", "console_rerun", rerun.rerun),
+    ("queue/job/<slug:token>/", "console_why", queue.why),
+    ("queue/job/<slug:token>/now/", "console_why_now", queue.why_now),
 )

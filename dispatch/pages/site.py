@@ -34,6 +34,7 @@ class Entry:
 _PLACES = (
     _Place("Overview", "index", (Access.VIEW,)),
     _Place("Fleet", "console_fleet", (Access.VIEW,)),
+    _Place("Queue", "console_queue", (Access.VIEW,)),
     _Place("Runs", "runs_run_changelist", ("runs.view_run",)),
     _Place("Schedules", "dispatch_schedule_changelist", ("dispatch.view_schedule",)),
     _Place("Log", "console_log", (Access.VIEW,)),

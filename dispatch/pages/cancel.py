@@ -1,0 +1,130 @@
+"""Cancelling jobs: those that were chosen or all of a filter, shown first; many of them in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from redis.exceptions import RedisError
+
+from dispatch.console import cancel_shown
+from dispatch.console.board import matching_ids
+from dispatch.console.cancelling import Cancelled, cancel
+from dispatch.console.cancelling_many import MOST, Target, in_chunks, look
+from dispatch.console.counts import number_of
+from dispatch.console.server import confirming, explained
+from dispatch.pages import cancel_view, operations
+from dispatch.pages.access import Access, action
+from dispatch.pages.acting import acting, by
+from dispatch.pages.audit import record
+from dispatch.pages.change import reason_of
+from dispatch.pages.frame import render
+from dispatch.pages.queue_asked import Asked, job_of
+from dispatch.queue.states import State
+from pidispatch_site.errors import OperationalError, PidispatchError
+
+# So many that wait are cancelled while the person waits.
+_MOST_AT_ONCE = 20
+_COLUMNS = ("Job", "What became of it")
+
+
+@action(Access.OPERATE)
+def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
+    """Show what is to be cancelled, and once that is confirmed cancel just that."""
+    back = f"{reverse('admin:console_queue')}{Asked.of(request.POST).address()}"
+    if request.method != "POST":
+        return redirect(back)
+    try:
+        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+            if "confirmed" in request.POST:
+                targets = look(server.client, _ids(request.POST.get("jobs", "").split()))
+                return _cancel(request, server, targets) if targets else _none(request, back)
+            targets = look(server.client, _chosen(request, server.client))
+    except PidispatchError as error:
+        messages.error(request, str(error))
+        return redirect(back)
+    if not targets:
+        return _none(request, back)
+    return render(
+        request, "cancel.html", "Cancel jobs", {"preview": cancel_view.preview(targets), "back": back}
+    )
+
+
+def _none(request: HttpRequest, back: str) -> HttpResponseBase:
+    messages.warning(request, "No job was chosen: tick those to be cancelled.")
+    return redirect(back)
+
+
+def _chosen(request: HttpRequest, client: Any) -> list[str]:
+    if request.POST.get("which") != "all":
+        return _ids(request.POST.getlist("job"))
+    raw_ids = matching_ids(client, Asked.of(request.POST).wanted, limit=MOST)
+    return _ids([raw_id.decode("utf-8", "backslashreplace") for raw_id in raw_ids])
+
+
+def _ids(tokens: Sequence[str]) -> list[str]:
+    """Read natural ids, each once; what is no id of ours is left out: no command could name it either."""
+    return list(dict.fromkeys(filter(None, map(job_of, tokens[:MOST]))))
+
+
+def _cancel(request: HttpRequest, server: Any, targets: Sequence[Target]) -> HttpResponseBase:
+    if len(targets) > _MOST_AT_ONCE or any(one.state is State.STARTED for one in targets):
+        return _in_background(request, targets)
+    ids = [one.job_id for one in targets]
+    with confirming(server, "cancelled", ids, told_by="why"):
+        found = cancel(server.client, ids)
+    record(
+        request,
+        "cancel",
+        cancel_view.target(targets),
+        reason=reason_of(request),
+        before={"jobs": {one.job_id: one.state for one in targets}},
+        after={"jobs": {one.job_id: one.fate for one in found}},
+    )
+    for one in found:
+        (messages.success if one.is_done else messages.warning)(request, cancel_shown.line(one))
+    return redirect("admin:console_queue")
+
+
+def _in_background(request: HttpRequest, targets: Sequence[Target]) -> HttpResponseBase:
+    target, reason, before = cancel_view.target(targets), reason_of(request), cancel_view.before(targets)
+
+    def ended(progress: operations.Progress) -> None:
+        after = {"operation": progress.id, "result": progress.result.summary if progress.result else None}
+        record(request, "cancel-ended", target, reason=reason, before=before, after=after)
+
+    operation_id = operations.begin(
+        settings.PIDISPATCH_ENVIRONMENT,
+        kind="cancel",
+        by=by(request),
+        reason=reason,
+        work=lambda operation: _work(operation, targets),
+        columns=_COLUMNS,
+        total=len(targets),
+        ended=ended,
+    )
+    record(request, "cancel", target, reason=reason, before=before, after={"operation": operation_id})
+    return redirect("admin:console_operation", operation_id)
+
+
+def _work(operation: operations.Operation, targets: Sequence[Target]) -> operations.Result:
+    found: list[Cancelled] = []
+    try:
+        for some in in_chunks(operation.client, targets):
+            found += some
+            operation.add(
+                *(operations.Row((one.job_id, cancel_shown.line(one)), one.is_done) for one in some)
+            )
+            operation.advance(len(found))
+    except RedisError as fault:
+        left = number_of(len(targets) - len(found), "job is", "jobs are")
+        raise OperationalError(
+            f"{explained(fault, operation.shown)}\nOf {left} not known what became: repeating this is safe."
+        ) from fault
+    return cancel_view.result(found)

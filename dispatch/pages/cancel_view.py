@@ -1,0 +1,113 @@
+"""What a cancel is about to do and has done, as the texts of a page and the values of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch.console.arguments import one_line
+from dispatch.console.cancelling import Cancelled, Fate
+from dispatch.console.cancelling_many import MOST, Target
+from dispatch.console.counts import number_of
+from dispatch.pages.operation_state import Result
+from dispatch.pages.queue_asked import token_of
+from dispatch.queue.states import State
+
+_SHOWN = 20
+_LONGEST = 120
+_RUNNING = "running: its worker stops it"
+_STANDS: Mapping[State | None, str] = {
+    State.QUEUED: "waiting: it never runs",
+    State.IN_HAND: "waiting: it never runs",
+    State.SCHEDULED: "asleep: it never runs",
+    State.STARTED: _RUNNING,
+    State.FINISHED: "ended already",
+    State.FAILED: "ended already",
+    State.OTHER: "in a state that is none of ours",
+    None: "not known any more",
+}
+_FATES: Mapping[Fate, tuple[str, str]] = {
+    Fate.DROPPED: ("was taken out of its queue", "were taken out of their queues"),
+    Fate.STOPPING: ("is being stopped by its worker", "are being stopped by their workers"),
+    Fate.CANCELLED: ("has been stopped", "have been stopped"),
+    Fate.ENDED: ("had ended before", "had ended before"),
+    Fate.UNANSWERED: ("is not stopped: its worker did not answer", "are not stopped: no worker answered"),
+    Fate.UNKNOWN: ("was not known any more", "were not known any more"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A job that is to be cancelled, as a row."""
+
+    job_id: str
+    queue: str
+    stands: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What is to be cancelled. `tokens` are all the jobs, for the form; `counts` how they stand."""
+
+    total: int
+    counts: tuple[tuple[str, int], ...]
+    queues: tuple[tuple[str, int], ...]
+    shown: tuple[Shown, ...]
+    tokens: str
+    is_cut: bool
+    runs: bool
+
+    @property
+    def more(self) -> int:
+        """How many are not shown one by one."""
+        return self.total - len(self.shown)
+
+
+def preview(targets: Sequence[Target]) -> Preview:
+    """Lay out what is to be cancelled, the first jobs one by one."""
+    stands = Counter(_STANDS[one.state] for one in targets)
+    queues = Counter(one.entry.queue for one in targets if one.entry)
+    return Preview(
+        total=len(targets),
+        counts=tuple(stands.most_common()),
+        queues=tuple(sorted(queues.items())),
+        shown=tuple(map(_shown, targets[:_SHOWN])),
+        tokens=" ".join(filter(None, (token_of(one.job_id) for one in targets))),
+        is_cut=len(targets) == MOST,
+        runs=_RUNNING in stands,
+    )
+
+
+def target(targets: Sequence[Target]) -> str:
+    """Name what is cancelled in the log: the one job, or how many."""
+    return targets[0].job_id if len(targets) == 1 else f"{len(targets)} jobs"
+
+
+def before(targets: Sequence[Target]) -> dict[str, Any]:
+    """Tell how many stood how, with the first ones by name."""
+    stands = Counter(one.state.value if one.state else "unknown" for one in targets)
+    return {"stood": dict(stands), "first": [one.job_id for one in targets[:_SHOWN]]}
+
+
+def result(found: Sequence[Cancelled]) -> Result:
+    """Sum up what became of them."""
+    fates = Counter(one.fate for one in found)
+    done = sum(one.is_done for one in found)
+    said = (f"{number_of(count, *_FATES[fate])}." for fate, count in fates.most_common())
+    return Result(
+        f"{done} of {number_of(len(found), 'job', 'jobs')} cancelled.",
+        is_good=done == len(found),
+        notes=tuple(said),
+    )
+
+
+def _shown(one: Target) -> Shown:
+    return Shown(
+        job_id=one_line(one.job_id)[:_LONGEST],
+        queue=one.entry.queue if one.entry else "",
+        stands=_STANDS[one.state],
+        host=one_line(one.entry.host or "")[:_LONGEST] if one.entry else "",
+    )

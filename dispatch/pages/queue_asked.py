@@ -1,0 +1,64 @@
+"""What the address of the queue's page asks for, and addresses that ask for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from dispatch.console.board import Wanted
+from dispatch.ids import MAX_ID_BYTES, natural_id, rq_id
+from dispatch.queue.selecting import Standing
+from hosts.names import is_queue
+
+QUEUE, SECTION, BEGINNING, PAGE, LIVE = "queue", "section", "id", "page", "live"
+# More than there can be; what is beyond the last page shows none.
+_LAST_PAGE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What to show; `is_live`: lists that refresh themselves, without boxes to tick."""
+
+    wanted: Wanted
+    is_live: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Asked:
+        """Take what an address or a form says; what is not understood is as if it were not there."""
+        queue, section = str(given.get(QUEUE, "")), str(given.get(SECTION, ""))
+        page = str(given.get(PAGE, ""))
+        beginning = str(given.get(BEGINNING, "")).strip()[:MAX_ID_BYTES]
+        wanted = Wanted(
+            queue=queue if is_queue(queue) else None,
+            standing=Standing(section) if section in set(Standing) else None,
+            beginning=beginning,
+            page=min(max(int(page), 1), _LAST_PAGE) if page.isascii() and page.isdigit() else 1,
+        )
+        return cls(wanted=wanted, is_live=given.get(LIVE) == "1")
+
+    def address(self, **changes: Any) -> str:
+        """Write the query of the same page with changes to `wanted`, on its first page unless told."""
+        wanted = replace(self.wanted, **{"page": 1, **changes})
+        values = {
+            QUEUE: wanted.queue,
+            SECTION: wanted.standing.value if wanted.standing else None,
+            BEGINNING: wanted.beginning,
+            PAGE: wanted.page if wanted.page > 1 else None,
+            LIVE: "1" if self.is_live else None,
+        }
+        return f"?{urlencode({name: value for name, value in values.items() if value})}"
+
+
+def token_of(job_id: str) -> str | None:
+    """Write a job's id as addresses and forms carry it; None for one that no address can name."""
+    try:
+        return rq_id(job_id)
+    except ValueError:
+        return None
+
+
+def job_of(token: str) -> str | None:
+    """Read what `token_of` wrote; None for anything else."""
+    return natural_id(token)

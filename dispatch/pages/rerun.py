@@ -1,0 +1,52 @@
+"""Running an ended job on a local folder again, after a look at what that means."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+
+from dispatch.console.arguments import one_line
+from dispatch.console.lookup import why_it_waits
+from dispatch.console.rerunning import Again, again, enqueue
+from dispatch.console.server import Server
+from dispatch.ids import MAX_ID_BYTES
+from dispatch.pages.access import Access, action
+from dispatch.pages.acting import acting
+from dispatch.pages.audit import record
+from dispatch.pages.change import reason_of
+from dispatch.pages.frame import render
+from dispatch.pages.queue_asked import token_of
+from pidispatch_site.errors import PidispatchError
+
+
+@action(Access.OPERATE)
+def rerun(request: HttpRequest) -> HttpResponseBase:
+    """Show what would run again where, and once that is confirmed enqueue it; `job` is the natural id."""
+    job_id = request.POST.get("job", "").strip()[:MAX_ID_BYTES]
+    token = token_of(job_id)
+    if request.method != "POST" or token is None:
+        return redirect("admin:console_queue")
+    try:
+        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+            asked = again(server.client, job_id)
+            if "confirmed" in request.POST:
+                return _rerun(request, server, asked)
+            waits = why_it_waits(server.client, asked.queue)
+    except PidispatchError as error:
+        messages.error(request, f"Job {one_line(job_id)} is not run again. {error}")
+        return redirect("admin:console_why", token)
+    context = {"again": asked, "waits": waits and one_line(waits), "token": token}
+    return render(request, "rerun.html", "Run a job again", context)
+
+
+def _rerun(request: HttpRequest, server: Server, asked: Again) -> HttpResponseBase:
+    job_id = enqueue(server.client, asked, now=datetime.now(UTC))
+    after = {"job": job_id, "queue": asked.queue}
+    record(request, "rerun", asked.of, reason=reason_of(request), before={"job": asked.of}, after=after)
+    messages.success(request, f"Job {job_id} waits on {asked.queue}.")
+    return redirect("admin:console_why", token_of(job_id))
