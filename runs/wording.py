@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from runs.outcome import Outcome, Reason
 
@@ -125,3 +125,11 @@ def span(start: datetime | None, end: datetime | None) -> str:
 def moment(value: datetime | None) -> str:
     """Write an instant to the second, in UTC."""
     return ABSENT if value is None else f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+def moment_of(position_ms: int) -> str:
+    """Write an instant given in epoch milliseconds, as far as there are dates for it."""
+    try:
+        return moment(datetime.fromtimestamp(position_ms / 1000, UTC))
+    except (OverflowError, ValueError, OSError):
+        return ABSENT

@@ -227,7 +227,7 @@ def test_the_record_on_the_page_is_the_record_in_the_file(viewer):
 
     from html import unescape
 
-    (recorded,) = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)
+    (recorded,) = re.findall(r'aria-label="The record">(.*?)</pre>', shown, re.DOTALL)
     assert json.loads(unescape(recorded)) == record.to_json()
 
 
