@@ -13,6 +13,8 @@ from dispatch.pages import (
     overview,
     queue,
     rerun,
+    switch,
+    switch_forms,
 )
 from dispatch.pages.access import View
 
@@ -26,6 +28,11 @@ ROUTES: tuple[tuple[str, str, View], ...] = (
     ("fleet/host/<str:host>/drain/", "console_host_drain", fleet_actions.drain),
     ("fleet/host/<str:host>/undrain/", "console_host_undrain", fleet_actions.undrain),
     ("fleet/host/<str:host>/reroute/", "console_host_reroute", fleet_reroute.show),
+    ("switch/", "console_switch", switch.show),
+    ("switch/state/", "console_switch_state", switch.state),
+    ("switch/pause/", "console_switch_pause", switch_forms.pause),
+    ("switch/resume/", "console_switch_resume", switch_forms.resume),
+    ("switch/stop/", "console_switch_stop", switch_forms.stop),
     ("log/", "console_log", log.show),
     ("banner/", "console_banner", banner.show),
     ("overview/<slug:name>/", "console_overview_part", overview.part),

@@ -1,0 +1,73 @@
+"""What a person is told and asked before the switch is turned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dispatch.console.switched import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """A page before an action: `lead` says what will happen, `button` does it.
+
+    `queues` are those that are meant (none: all), `host` the one that is to be stopped.
+    """
+
+    title: str
+    lead: str
+    button: str
+    queues: tuple[str, ...] = ()
+    host: str | None = None
+    has_expiry: bool = False
+    has_seconds: bool = False
+    shows_running: bool = False
+    is_danger: bool = True
+
+
+def confirm_pause(queues: Sequence[str]) -> Confirmation:
+    """Before a pause of these queues, or of the fleet when there are none."""
+    if queues:
+        what, which = f"Pause {_count(queues)}", f"No job of {counted(queues)} starts"
+    else:
+        what, which = "Pause the whole fleet", "No job starts on any host, also of queues that appear later"
+    lead = f"{which}, until this is resumed or its time is over. What runs goes on to its end."
+    return Confirmation(title=what, lead=lead, button=what, queues=tuple(queues), has_expiry=True)
+
+
+def confirm_resume(queues: Sequence[str]) -> Confirmation:
+    """Before these queues, or everything when there are none, are resumed."""
+    if queues:
+        what = f"Resume {_count(queues)}"
+        lead = (
+            f"The own pause of {counted(queues)} ends. While the whole fleet is paused, no job starts all the"
+            " same."
+        )
+    else:
+        what = "Resume everything"
+        lead = (
+            "Every pause ends, the fleet's and those of single queues, and requests to stop are taken back."
+            " What waits starts at once. Drains of hosts stay."
+        )
+    return Confirmation(title=what, lead=lead, button=what, queues=tuple(queues), is_danger=False)
+
+
+def confirm_stop(host: str | None) -> Confirmation:
+    """Before what runs on this host, or in the whole fleet, is stopped."""
+    if host:
+        title, button = f"Stop the jobs of {host}", f"Drain {host} and stop its jobs"
+        first = f"{host} is drained: it takes no job until it is undrained."
+    else:
+        title, button = "Stop running jobs", "Pause everything and stop all jobs"
+        first = "The whole fleet is paused until somebody resumes it."
+    lead = (
+        f"{first} Every container below is stopped now; its job has ended and does not run again by itself."
+    )
+    return Confirmation(
+        title=title, lead=lead, button=button, host=host, has_seconds=True, shows_running=True
+    )
+
+
+def _count(queues: Sequence[str]) -> str:
+    return queues[0] if len(queues) == 1 else f"{len(queues)} queues"

@@ -1,0 +1,185 @@
+"""How the kill switch stands and what it holds or would hold, in words: what its page lays out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dispatch.console.counts import number_of
+from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
+from dispatch.console.instants import span, stamp
+from dispatch.console.running import Running, RunningOne
+from dispatch.console.stop_shown import UNLISTED
+from dispatch.console.switched import counted
+from hosts.rows import LATE_MS, Unreachable
+
+#: More rows of one table are counted instead.
+MOST_ROWS = 500
+_UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLine:
+    """One queue. `tone` is good, warn or bad; a figure that cannot be read is a word."""
+
+    name: str
+    tone: str
+    state: str
+    about: str
+    waiting: str
+    active: str
+    asleep: str
+    has_own_pause: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningLine:
+    """One container that runs; `about` has what a person should know of its host."""
+
+    place: str
+    container: str
+    job_id: str
+    ends: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchView:
+    """The switch at `seen_at`. `notes` are half-switched states and what cannot be seen."""
+
+    tone: str
+    head: str
+    about: str
+    notes: tuple[str, ...]
+    queues: tuple[QueueLine, ...]
+    more_queues: int
+    running: tuple[RunningLine, ...]
+    more_running: int
+    running_head: str
+    has_pause: bool
+    seen_at: str
+
+
+def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = ()) -> SwitchView:
+    """Lay out the fleet, or the named queues of it; `running` is None where it could not be read."""
+    looks = [facts.queues.get(name, QueueLook(name=name)) for name in queues] or list(facts.queues.values())
+    tone, head, about = _state(facts)
+    ones = running.ones if running else ()
+    return SwitchView(
+        tone=tone,
+        head=head,
+        about=about,
+        notes=tuple(_notes(facts, running)),
+        queues=tuple(_queue(look, facts) for look in looks[:MOST_ROWS]),
+        more_queues=max(0, len(looks) - MOST_ROWS),
+        running=tuple(map(_running, ones[:MOST_ROWS])),
+        more_running=max(0, len(ones) - MOST_ROWS),
+        running_head=_running_head(running),
+        has_pause=bool(facts.pause or facts.stops or any(look.pause for look in facts.queues.values())),
+        seen_at=stamp(facts.now_ms),
+    )
+
+
+def about_pause(pause: Pause) -> str:
+    """Say by whom, since when, until when and why."""
+    by = f"by {pause.by} " if pause.by else ""
+    since = f"since {stamp(pause.since_ms)} " if pause.since_ms else ""
+    until = "until resumed" if pause.until_ms is None else f"until {stamp(pause.until_ms)}"
+    return f"{by}{since}{until}{f': {pause.reason}' if pause.reason else ''}"
+
+
+def _state(facts: FleetFacts) -> tuple[str, str, str]:
+    if facts.pause:
+        return "bad", "The whole fleet is paused: no job starts.", f"Paused {about_pause(facts.pause)}"
+    own = [name for name, look in facts.queues.items() if look.pause]
+    free = [name for name, look in facts.queues.items() if not look.pause]
+    if not own:
+        return "good", "No queue is paused: jobs start.", ""
+    if not free:
+        later = "The fleet as a whole is not paused: a queue that appears later takes jobs."
+        return "bad", "Every known queue is paused, each by itself.", later
+    are = "is" if len(own) == 1 else "are"
+    said = f"Half switched: {counted(own)} {are} paused."
+    return "warn", said, f"Jobs start from {counted(free)}."
+
+
+def _notes(facts: FleetFacts, running: Running | None) -> list[str]:
+    notes = []
+    if isinstance(facts.roster, Unreachable):
+        notes.append(
+            f"The registry of hosts cannot be read ({facts.roster.reason}): there may be more queues and"
+            " hosts than are named here. A pause of the whole fleet holds those as well."
+        )
+    notes += [_asked(stop, facts) for stop in facts.stops[:MOST_ROWS]]
+    if facts.drained:
+        takes = "takes" if len(facts.drained) == 1 else "take"
+        notes.append(f"Drained: {_listed(sorted(facts.drained))} {takes} no job, paused or not.")
+    if running and running.unread:
+        unread = _listed([f"{key} ({token})" for key, token in running.unread.items()])
+        notes.append(f"More may run than is named here; not readable: {unread}.")
+    return notes
+
+
+def _asked(stop: StopAsked, facts: FleetFacts) -> str:
+    before = f" before {stamp(stop.at_ms)}" if stop.at_ms else ""
+    by = f", asked by {stop.by}" if stop.by else ""
+    if facts.pause:
+        ends = "Resuming everything takes that back."
+    elif stop.host in facts.drained:
+        ends = "Ending its drain takes that back."
+    else:
+        ends = "Half switched: the fleet is not paused, but this stands. Resuming everything takes it back."
+    return f"{stop.host} stops what it had begun{before}{by}. {ends}"
+
+
+def _queue(look: QueueLook, facts: FleetFacts) -> QueueLine:
+    paused = facts.pause or look.pause
+    said, about = "takes jobs", ""
+    if facts.pause:
+        said = "paused with the fleet"
+        about = f"and by itself, {about_pause(look.pause)}" if look.pause else ""
+    elif look.pause:
+        said, about = "paused", about_pause(look.pause)
+    elif look.name not in facts.queues:
+        said = "not known here"
+    asleep = None if look.deferred is None or look.held is None else look.deferred + look.held
+    return QueueLine(
+        name=look.name,
+        tone="bad" if paused else "good",
+        state=said,
+        about=about,
+        waiting=_figure(look.waiting),
+        active=_figure(look.active),
+        asleep=_figure(asleep),
+        has_own_pause=look.pause is not None,
+    )
+
+
+def _running_head(running: Running | None) -> str:
+    if running is None:
+        return "What runs cannot be seen."
+    if not running.ones:
+        return "No container runs."
+    are = number_of(len(running.ones), "container runs", "containers run")
+    return f"{are} on {number_of(len(running.hosts), 'host', 'hosts')}."
+
+
+def _running(one: RunningOne) -> RunningLine:
+    is_silent = one.silent_ms is not None and one.silent_ms > LATE_MS
+    deadline = one.container.deadline_ms
+    return RunningLine(
+        place=one.place,
+        container=one.container.name or UNLISTED,
+        job_id=one.container.job_id or "?",
+        ends="" if deadline is None else stamp(deadline),
+        about=f"silent for {span(one.silent_ms or 0)}" if is_silent else "",
+    )
+
+
+def _figure(count: int | None) -> str:
+    return _UNREADABLE if count is None else str(count)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - 8
+    return ", ".join(names[:8]) + (f" and {more} more" if more > 0 else "")
