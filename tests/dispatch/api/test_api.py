@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
-from django.db import OperationalError, connection
+from django.contrib.auth.models import Permission, User
+from django.db import OperationalError, connection, transaction
 from django.test import Client, override_settings
 
 from dispatch.api import tokens
@@ -17,22 +18,8 @@ from tests.dispatch.fleetkit import appear
 from tests.dispatch.queuekit import Host, everything
 from tests.harness.records import a_record
 
-PATHS = ("/api/status", "/api/fleet", "/api/queue", "/api/runs")
+PATHS = ("/api/status", "/api/fleet", "/api/queue", "/api/runs", "/metrics")
 CANARY = "canary-6f1d"
-
-
-@pytest.fixture
-def here(valkey_url, db, tmp_path):
-    plain = {"VALKEY_URL": valkey_url, "PI_STATE_DIR": str(tmp_path), "TZ": "UTC"}
-    with override_settings(PIDISPATCH_ENVIRONMENT=plain):
-        yield plain
-
-
-@pytest.fixture
-def viewer(db):
-    user = User.objects.create_user("watcher", is_staff=True)
-    user.groups.add(Group.objects.get(name="viewer"))
-    return user
 
 
 def bearer(user, *, lifetime=None, now=None, name="t"):
@@ -47,11 +34,23 @@ def error_of(response):
     return response.status_code, response.json()["error"]["code"]
 
 
+@contextmanager
+def reading_only():
+    """The database takes no writes."""
+    is_sqlite = connection.vendor == "sqlite"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = 1" if is_sqlite else "SET LOCAL transaction_read_only = on")
+        yield
+        if is_sqlite:
+            cursor.execute("PRAGMA query_only = 0")
+        transaction.set_rollback(True)
+
+
 @pytest.mark.parametrize("path", PATHS)
-def test_a_token_or_a_session_that_may_is_answered_and_reading_changes_nothing(path, here, viewer, valkey):
+def test_a_token_or_a_session_that_may_is_answered_and_reading_changes_nothing(
+    path, here, viewer, browser, valkey
+):
     Host(valkey).enqueue("a-1", "a-2")
-    browser = Client()
-    browser.force_login(viewer)
     before = everything(valkey)
 
     by_token = Client().get(path, headers=bearer(viewer))
@@ -61,7 +60,7 @@ def test_a_token_or_a_session_that_may_is_answered_and_reading_changes_nothing(p
     assert not any(name.startswith("Access-Control") for name in by_token.headers)
     assert by_token["X-Content-Type-Options"] == "nosniff"
     assert everything(valkey) == before
-    assert ApiToken.objects.get().last_used_on == datetime.now(UTC).date()
+    assert ApiToken.objects.get(name="t").last_used_on == datetime.now(UTC).date()
 
 
 def others(viewer):
@@ -85,9 +84,7 @@ def others(viewer):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_everybody_else_is_refused_in_json(path, here, viewer):
-    browser = Client()
-    browser.force_login(viewer)
+def test_everybody_else_is_refused_in_json(path, here, viewer, browser):
     for headers, expected in others(viewer).values():
         assert error_of(Client().get(path, headers=headers)) == expected
         if headers and expected[0] == 401:
@@ -151,15 +148,11 @@ def test_without_the_database_the_answer_says_so(here, viewer, monkeypatch, even
 
 def test_a_database_that_takes_no_writes_costs_only_the_note_of_the_use(here, viewer):
     headers = bearer(viewer)
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA query_only = 1")
-        try:
-            response = Client().get("/api/runs", headers=headers)
-        finally:
-            cursor.execute("PRAGMA query_only = 0")
+    with reading_only():
+        response = Client().get("/api/runs", headers=headers)
 
     assert response.status_code == 200
-    assert ApiToken.objects.get().last_used_on is None
+    assert ApiToken.objects.get(name="t").last_used_on is None
 
 
 def test_what_the_commands_show_is_answered(here, viewer, valkey):
