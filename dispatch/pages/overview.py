@@ -15,7 +15,11 @@ from dispatch.pages.frame import fragment, render
 from dispatch.pages.sight import Sight, sight
 
 # What a browser fetches again by itself, each at its own pace.
-_PARTS: Mapping[str, Callable[[Sight], Any]] = {"now": reading.read_now, "care": reading.read_care}
+_PARTS: Mapping[str, Callable[[Sight], Any]] = {
+    "now": reading.read_now,
+    "history": reading.read_history,
+    "care": reading.read_care,
+}
 
 
 @page(Access.VIEW)

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from dispatch.console.counts import number_of
 from dispatch.console.fleet_facts import FleetFacts, QueueLook
 from hosts.rows import Presence, Roster
+from runs.rollups import Totals
 from runs.wording import amount, dollars
 
 _UNKNOWN = "?"
+_FLEET = "admin:console_fleet"
 _QUEUE = "admin:console_queue"
+_RUNS = "admin:runs_run_changelist"
+_INSIGHTS = "admin:console_insights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +28,6 @@ class Card:
     tone: str = ""
     place: str = ""
     query: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """What the last 24 hours came to; `cost` in dollars."""
-
-    runs: int
-    failed: int
-    cost: float
-    tokens: int
 
 
 def fleet_cards(facts: FleetFacts) -> list[Card]:
@@ -61,30 +55,25 @@ def fleet_cards(facts: FleetFacts) -> list[Card]:
     ]
 
 
-def day_cards(day: Day) -> list[Card]:
+def day_cards(day: Totals) -> list[Card]:
     """Lay out the last 24 hours."""
-    share = f"of {number_of(day.runs, 'run', 'runs')}"
+    runs, tokens = number_of(day.runs, "run", "runs"), f"{amount(day.tokens_total)} tokens"
     tone = "bad" if day.failed else ""
     return [
-        Card(
-            "Failed in 24 h", amount(day.failed), share, tone, "admin:runs_run_changelist", "outcome=failed"
-        ),
-        Card(
-            "Cost in 24 h", dollars(day.cost), f"{amount(day.tokens)} tokens", place="admin:console_insights"
-        ),
+        Card("Failed in 24 h", amount(day.failed), f"of {runs}", tone, _RUNS, "outcome=failed"),
+        Card("Cost in 24 h", dollars(day.cost), tokens, place=_INSIGHTS),
     ]
 
 
 def _hosts(facts: FleetFacts) -> Card:
-    place = "admin:console_fleet"
     if not isinstance(facts.roster, Roster):
         about = f"the registry cannot be read ({facts.roster.reason})"
-        return Card("Hosts alive", _UNKNOWN, about, "bad", place)
+        return Card("Hosts alive", _UNKNOWN, about, "bad", _FLEET)
     counts = Counter(host.presence for host in facts.hosts)
     alive, late, gone = (counts[one] for one in (Presence.ALIVE, Presence.LATE, Presence.GONE))
     told = [f"{count} {word}" for count, word in ((late, "late"), (gone, "gone")) if count]
     tone = "bad" if not alive else "warn" if late else ""
-    return Card("Hosts alive", str(alive), ", ".join(told), tone, place)
+    return Card("Hosts alive", str(alive), ", ".join(told), tone, _FLEET)
 
 
 def _slots(facts: FleetFacts) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -15,11 +16,13 @@ from dispatch.console.schedule_facts import Overview
 from dispatch.console.schedule_runs import last_runs
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.doctor.bounded import within
+from dispatch.pages import overview_history
 from dispatch.pages.banner import switch_state
 from dispatch.pages.doctor_rounds import ROUNDS
 from dispatch.pages.overview_budget import Bar, bars, scope_notes
 from dispatch.pages.overview_cards import Card, fleet_cards
 from dispatch.pages.overview_findings import Concerns, Missed, concerns, missed
+from dispatch.pages.overview_history import History
 from dispatch.pages.sight import Sight, Unseen
 from dispatch.pages.switch_state import SwitchState
 from dispatch.pages.veil import veiled
@@ -68,6 +71,11 @@ def read_now(seen: Sight) -> Now:
         scopes=scope_notes(spent) if isinstance(spent, budget.Budget) else [],
         notices=notices,
     )
+
+
+def read_history(seen: Sight) -> History:
+    """Read what came of the runs of late; of `seen` it asks nothing."""
+    return overview_history.read(datetime.now(UTC))
 
 
 def read_care(seen: Sight) -> Care:
