@@ -50,5 +50,10 @@ def adoption(
     if isinstance(found, Unseen):
         return found
     if isinstance(found, Unreachable):
-        return Unseen(f"Valkey at {seen.shown} does not tell which hosts there are ({found.reason}).")
+        return Unseen(unread(found, seen.shown))
     return of_rows(found.hosts, path, followed, environment)
+
+
+def unread(registry: Unreachable, server: str) -> str:
+    """Say that nobody tells which hosts there are."""
+    return f"Valkey at {server} does not tell which hosts there are ({registry.reason})."

@@ -13,8 +13,10 @@ from dispatch.pages import (
     overview,
     queue,
     rerun,
+    schedule_actions,
     switch,
     switch_forms,
+    triggers,
 )
 from dispatch.pages.access import View
 
@@ -23,10 +25,8 @@ ROUTES: tuple[tuple[str, str, View], ...] = (
     ("fleet/live/", "console_fleet_live", fleet.show_live),
     ("fleet/host/<str:host>/", "console_fleet_host", fleet.show_host),
     ("fleet/host/<str:host>/live/", "console_fleet_host_live", fleet.show_host_live),
-    ("fleet/host/<str:host>/pause/", "console_host_pause", fleet_actions.pause),
-    ("fleet/host/<str:host>/resume/", "console_host_resume", fleet_actions.resume),
-    ("fleet/host/<str:host>/drain/", "console_host_drain", fleet_actions.drain),
-    ("fleet/host/<str:host>/undrain/", "console_host_undrain", fleet_actions.undrain),
+    ("fleet/host/<str:host>/drain/", "console_host_drain", fleet_actions.ask_drain),
+    ("fleet/host/<str:host>/undrain/", "console_host_undrain", fleet_actions.ask_undrain),
     ("fleet/host/<str:host>/reroute/", "console_host_reroute", fleet_reroute.show),
     ("switch/", "console_switch", switch.show),
     ("switch/state/", "console_switch_state", switch.state),
@@ -45,4 +45,9 @@ ROUTES: tuple[tuple[str, str, View], ...] = (
     ("queue/rerun/", "console_rerun", rerun.rerun),
     ("queue/job/<slug:token>/", "console_why", queue.why),
     ("queue/job/<slug:token>/now/", "console_why_now", queue.why_now),
+    ("dispatch/schedule/add/", "console_trigger_add", triggers.add),
+    ("dispatch/schedule/entry/<int:index>/", "console_trigger_edit", triggers.edit),
+    ("dispatch/schedule/entry/<int:index>/remove/", "console_trigger_remove", triggers.remove),
+    ("dispatch/schedule/run/<str:schedule_id>/", "console_schedule_run", schedule_actions.run_now),
+    ("dispatch/schedule/restore/<str:schedule_id>/", "console_schedule_restore", schedule_actions.put_back),
 )

@@ -1,0 +1,67 @@
+"""The keys by which a trigger reaches beyond its folder: whoever may not change them keeps them (E 10.6)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+#: Keys of `run`.
+PRIVILEGED = (
+    *("image", "secrets", "secretsProfile", "replicas", "resume", "skillsDir", "instructions", "packages"),
+    "excludeTools",
+)
+
+
+def privileged_of(entry: Any) -> Mapping[str, Any]:
+    """Pick those that an entry has, as authored; an entry of any shape has some or none."""
+    run = entry.get("run") if isinstance(entry, dict) else None
+    return {key: run[key] for key in PRIVILEGED if key in run} if isinstance(run, dict) else {}
+
+
+def touched(before: Any, after: Any) -> tuple[str, ...]:
+    """Name those that differ between two versions of an entry (None: there is none); true and 1 differ."""
+    was, will = privileged_of(before), privileged_of(after)
+    return tuple(key for key in PRIVILEGED if _text(was, key) != _text(will, key))
+
+
+def refusal(keys: tuple[str, ...]) -> str:
+    """Say that somebody may not change these."""
+    listed = ", ".join(f"run.{key}" for key in keys)
+    return (
+        f"You may not change {listed}: a trigger reaches beyond its folder by that. Leave it as it is, or ask"
+        " somebody who may change privileged keys."
+    )
+
+
+def _text(keys: Mapping[str, Any], key: str) -> str | None:
+    return json.dumps(keys[key], sort_keys=True) if key in keys else None
+
+
+#: What a log of actions, which many read, says in full of `on` and `run`; the rest as a digest.
+_PLAIN = frozenset(
+    {
+        *("type", "id", "pattern", "tz", "action", "number", "once", "kind", "flow", "provider", "model"),
+        *("maxTurns", "github", "packages", "resume", "replicas", "reviewState"),
+    }
+)
+
+
+def for_log(entry: Any) -> Any:
+    """Make of an entry what may be read by whoever may see the fleet: no folder, task or reference (D17).
+
+    What is left out is told by its digest, so that a change of it shows.
+    """
+    if not isinstance(entry, dict):
+        return _digest(entry) if entry is not None else None
+    return {
+        key: {name: one if name in _PLAIN else _digest(one) for name, one in value.items()}
+        if isinstance(value, dict)
+        else _digest(value)
+        for key, value in entry.items()
+    }
+
+
+def _digest(value: Any) -> str:
+    return f"sha256:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]}"

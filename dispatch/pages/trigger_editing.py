@@ -1,0 +1,144 @@
+"""One change of the triggers file from the browser: shown first, then written as it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dispatch.console.trigger_changes import Asked, Kind, difference
+from dispatch.console.trigger_edit import Edited, carry_out
+from dispatch.console.trigger_places import Machine, machine
+from dispatch.console.trigger_privilege import refusal, touched
+from dispatch.console.triggers_file import VARIABLE
+from dispatch.operator_files import strict_json
+from dispatch.pages.change import lock_of, require_same
+from dispatch.triggers import writing
+from dispatch.triggers.editing import EMPTY
+from dispatch.triggers.parse import PART, place_of
+from pidispatch_site import conf
+from pidispatch_site.errors import ConfigurationError
+
+NO_FILE = (
+    f"{VARIABLE} is not set for this site, so there is no triggers file to edit. Set it to the path of the"
+    " file that the worker of this host reads, in the environment or the .env file of both."
+)
+_FOLLOWED = "Running workers of this host follow the file within seconds."
+_ALONE = "The file is this host's alone: give the other hosts of the fleet the same change."
+_MOVED = "The entries behind it move up by one; records name rules for forges by their place."
+_SAME = "Nothing to change: the entry is like that already."
+_ENTRY = "The entry"
+
+
+@dataclass(slots=True)
+class Locked(Asked):
+    """A change of the file as it was when somebody looked; `lock` None: as it is.
+
+    `seen` digests the file, `others` counts the entries behind, once it has been worked out.
+    """
+
+    lock: str | None = None
+    seen: str = ""
+    others: int = 0
+
+    def change(self, document: Any) -> Any | None:
+        """As `Asked.change`; ChangedMeanwhileError where the file is another one."""
+        self.seen = lock_of(document)
+        if self.lock is not None:
+            require_same(document, self.lock, what="triggers file")
+        # Not super(): a class with slots is made anew.
+        changed = Asked.change(self, document)
+        self.others = len(document[PART]) - self.index - 1
+        return changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Editor:
+    """The triggers file of this host, as somebody edits it.
+
+    Errors are ConfigurationError, with everything that is wrong, or OperationalError: nothing was changed.
+    """
+
+    path: Path
+    this: Machine
+    is_privileged: bool
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file; one that cannot be looked at is told when it is read."""
+        try:
+            return self.path.exists()
+        except OSError:
+            return True
+
+    def document(self) -> Any:
+        """Read the file's JSON; of a file that is not there an empty one."""
+        return writing.document_of(self.path) if self.is_there else EMPTY
+
+    def entry(self, index: int) -> tuple[Any, str]:
+        """Find an entry by its place, with the lock of the file that it stands in."""
+        document = self.document()
+        entries = document.get(PART) if isinstance(document, dict) else None
+        if not isinstance(entries, list) or index >= len(entries):
+            raise ConfigurationError(
+                f"The triggers file has no entry at place {index}; look at the list again."
+            )
+        return entries[index], lock_of(document)
+
+    def shown(self, asked: Locked, *, create: bool = False) -> Edited:
+        """Tell what it would be; writes nothing."""
+        return self._carried_out(asked, is_written=False, create=create)
+
+    def written(self, asked: Locked, *, create: bool = False) -> Edited:
+        """Write it."""
+        return self._carried_out(asked, is_written=True, create=create)
+
+    def _carried_out(self, asked: Locked, *, is_written: bool, create: bool) -> Edited:
+        self._require_privilege(asked)
+        return carry_out(asked, self.path, self.this, is_written=is_written, create=create)
+
+    def _require_privilege(self, asked: Locked) -> None:
+        """Refuse a change of privileged keys, of the very entry that the change replaces."""
+        if self.is_privileged or asked.kind is Kind.REMOVED:
+            return
+        before = None
+        if asked.place is not None:
+            before, lock = self.entry(int(asked.place.removeprefix("index:")))
+            # What is judged here is what is written.
+            asked.lock = asked.lock or lock
+        if keys := touched(before, asked.entry):
+            raise ConfigurationError(refusal(keys))
+
+
+def editor_of(environment: Mapping[str, str], *, is_privileged: bool) -> Editor:
+    """Find the file to edit; ConfigurationError where none is named."""
+    path = conf.one(VARIABLE, environment)
+    if path is None:
+        raise ConfigurationError(NO_FILE)
+    return Editor(path=path, this=machine(environment), is_privileged=is_privileged)
+
+
+def entry_of_json(text: str) -> dict[str, Any]:
+    """Read an entry as it was typed; ConfigurationError for what is none."""
+    entry = strict_json.load(text.encode("utf-8", "surrogatepass"), name=_ENTRY)
+    if not isinstance(entry, dict):
+        raise ConfigurationError(f'{_ENTRY} is no object; allowed is {{"on": …, "run": …}}')
+    return entry
+
+
+def difference_of(asked: Asked, edited: Edited, path: Path) -> str:
+    """Write the file before and after; blank where it stays as it is."""
+    if not asked.is_other:
+        return ""
+    return difference(edited.written.before, edited.written.after, name=str(path))
+
+
+def said_before(asked: Locked, this: Machine) -> tuple[str, ...]:
+    """Say what will be done, and whom it affects."""
+    if not asked.is_other:
+        return (_SAME,)
+    what = place_of(asked.index, asked.before if asked.kind is Kind.REMOVED else asked.after)
+    said = [f"{what[0].upper()}{what[1:]} will be {asked.kind.value}.", _FOLLOWED]
+    said += [_MOVED] if asked.kind is Kind.REMOVED and asked.others else []
+    return (*said, *([_ALONE] if this.in_fleet else []))
