@@ -16,10 +16,11 @@ from dispatch.console import fleet
 from dispatch.pages.access import Access, page
 from dispatch.pages.fleet_host_view import Verb, host_view
 from dispatch.pages.fleet_reading import HostFacts, read_host
-from dispatch.pages.fleet_verbs import LABELS
+from dispatch.pages.fleet_verbs import Offer, offer
 from dispatch.pages.fleet_view import CHOICES, LONGEST_SEARCH, Wanted, fleet_view
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.sight import Unseen, sight
+from dispatch.pages.veil import veiled
 from hosts import names
 from runs import history, wording
 from runs.models import Run
@@ -62,6 +63,10 @@ def known_name(host: str) -> str:
     return host
 
 
+def _why(seen: object) -> str:
+    return veiled(seen.why, settings.PIDISPATCH_ENVIRONMENT) if isinstance(seen, Unseen) else ""
+
+
 def _fleet(request: HttpRequest) -> dict[str, Any]:
     wanted = Wanted.of(request.GET.get("q", ""), request.GET.get("show", ""))
     with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
@@ -72,7 +77,7 @@ def _fleet(request: HttpRequest) -> dict[str, Any]:
         "choices": CHOICES,
         "longest_search": LONGEST_SEARCH,
         "live_url": f"{reverse('admin:console_fleet_live')}?{urlencode(asked)}",
-        "unseen": facts.why if isinstance(facts, Unseen) else "",
+        "unseen": _why(facts),
         "view": None if isinstance(facts, Unseen) else fleet_view(facts, wanted),
     }
 
@@ -83,24 +88,16 @@ def _host(request: HttpRequest, host: str) -> dict[str, Any]:
         facts = seen.read(lambda client: read_host(client, host))
     asked = {"host": host, "offers": _offers(request, host, facts)}
     if isinstance(facts, Unseen):
-        return {**asked, "unseen": facts.why}
+        return {**asked, "unseen": _why(facts)}
     return {**asked, "is_stranger": not facts.is_known, "view": host_view(facts)}
 
 
-def _offers(request: HttpRequest, host: str, facts: HostFacts | Unseen) -> list[dict[str, Any]]:
+def _offers(request: HttpRequest, host: str, facts: HostFacts | Unseen) -> list[Offer]:
     """Lead to what may be done; without a look at the server to what stops work."""
     if not request.user.has_perm(Access.OPERATE):
         return []
-    verbs = (Verb.PAUSE, Verb.DRAIN) if isinstance(facts, Unseen) else host_view(facts).offers
-    return [
-        {
-            "verb": verb.value,
-            "label": LABELS[verb],
-            "url": reverse(f"admin:console_host_{verb}", args=[host]),
-            "is_danger": verb is Verb.STOP,
-        }
-        for verb in verbs
-    ]
+    verbs = (Verb.PAUSE, Verb.DRAIN, Verb.STOP) if isinstance(facts, Unseen) else host_view(facts).offers
+    return [offer(verb, host) for verb in verbs]
 
 
 def _last_runs(request: HttpRequest, host: str) -> dict[str, Any]:

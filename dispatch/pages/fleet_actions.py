@@ -1,4 +1,4 @@
-"""Pausing, resuming, draining and undraining one host: a page that asks, and the doing."""
+"""Draining one host and ending that: a page that shows what will be affected, and the doing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from dispatch.pages.acting import acting, by
 from dispatch.pages.fleet import known_name
 from dispatch.pages.fleet_host_view import Verb, job_lines
 from dispatch.pages.fleet_reading import read_host
-from dispatch.pages.fleet_switching import Order, Turned, turn
-from dispatch.pages.fleet_verbs import LABELS, LASTING, effects
+from dispatch.pages.fleet_switching import Order, Turned, drain, undrain
+from dispatch.pages.fleet_verbs import LABELS, effects
 from dispatch.pages.frame import render
 from dispatch.pages.sight import Unseen, sight
+from dispatch.pages.veil import veiled
 from hosts.switches import LONGEST_TEXT
 from pidispatch_site.errors import PidispatchError
 
@@ -67,20 +68,21 @@ def view_of(verb: Verb) -> View:
 
 def _do(request: HttpRequest, verb: Verb, host: str, typed: Given) -> HttpResponseBase | str:
     """Do it and lead to the host's page; or say why it could not be done, or is not known to be."""
+    turn = drain if verb is Verb.DRAIN else undrain
     order = Order(host=host, by=by(request), reason=typed.reason, lasting=typed.duration)
     try:
         with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            done = turn(server, verb, order)
+            done = turn(server, order)
     except PidispatchError as error:
         audit.record(request, f"host-{verb}", host, reason=typed.reason, after={"unconfirmed": True})
-        return str(error)
+        return veiled(str(error), settings.PIDISPATCH_ENVIRONMENT)
     _tell(request, done)
     audit.record(request, f"host-{verb}", host, reason=typed.reason, before=done.before, after=done.after)
     return HttpResponseRedirect(reverse("admin:console_fleet_host", args=[host]))
 
 
 def _tell(request: HttpRequest, done: Turned) -> None:
-    messages.success(request, done.said)
+    messages.success(request, veiled(done.said, settings.PIDISPATCH_ENVIRONMENT))
     for note in done.notes:
         messages.warning(request, note)
 
@@ -91,20 +93,19 @@ def _asking(verb: Verb, host: str, typed: Given) -> dict[str, Any]:
     asking = {
         "host": host,
         "verb": LABELS[verb],
-        "is_lasting": verb in LASTING,
+        "is_lasting": verb is Verb.DRAIN,
         "typed": typed,
         "longest_reason": LONGEST_TEXT,
         "host_url": reverse("admin:console_fleet_host", args=[host]),
     }
     if isinstance(facts, Unseen):
-        return {**asking, "unseen": facts.why}
-    is_stranger = not facts.is_known
+        return {**asking, "unseen": veiled(facts.why, settings.PIDISPATCH_ENVIRONMENT)}
     return {
         **asking,
-        "is_stranger": is_stranger,
+        "is_stranger": not facts.is_known,
         "effects": effects(verb, facts),
         "jobs": tuple(job_lines(facts)),
     }
 
 
-pause, resume, drain, undrain = map(view_of, (Verb.PAUSE, Verb.RESUME, Verb.DRAIN, Verb.UNDRAIN))
+ask_drain, ask_undrain = view_of(Verb.DRAIN), view_of(Verb.UNDRAIN)

@@ -24,6 +24,7 @@ from dispatch.pages.fleet_lines import (
     usual_values,
 )
 from dispatch.pages.fleet_reading import HostFacts
+from dispatch.pages.queue_asked import token_of
 from dispatch.queue.containers import Begun
 from dispatch.queue.entries import Entry
 from dispatch.queue.states import State
@@ -52,6 +53,11 @@ class JobLine:
     attempt: str = NOTHING
     container: str = NOTHING
     ends: str = NOTHING
+
+    @property
+    def token(self) -> str | None:
+        """The job as the address of its own page has it; None for an id that no address can name."""
+        return token_of(self.job_id) if self.job_id else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +165,7 @@ def _offers(facts: HostFacts) -> Iterator[Verb]:
         yield Verb.RESUME if queue.pause else Verb.PAUSE
     if facts.look:
         yield Verb.UNDRAIN if facts.look.draining or facts.name in facts.fleet.asked_to_stop else Verb.DRAIN
+        yield Verb.STOP
     if queue:
         yield Verb.REROUTE
 

@@ -127,7 +127,7 @@ def amiss(facts: FleetFacts, findings: Sequence[Finding]) -> Counter[str]:
 def usual_values(
     facts: FleetFacts, traits: Sequence[Described], findings: Sequence[Finding]
 ) -> Mapping[str, str | None]:
-    """Give for each trait in which hosts differ the value that most have; None where no value is the usual."""
+    """Give what most hosts have, by trait in which they differ; None where nothing is usual."""
     checks = {finding.check for finding in findings}
     return {one.heading: _usual(facts.rows, one) for one in traits if one.check in checks}
 

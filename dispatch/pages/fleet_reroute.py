@@ -22,6 +22,7 @@ from dispatch.pages.frame import render
 from dispatch.pages.operation_state import Progress, Result
 from dispatch.pages.operations import Operation
 from dispatch.pages.sight import Unseen, sight
+from dispatch.pages.veil import veiled
 from hosts import names
 from hosts.switches import LONGEST_TEXT
 from pidispatch_site.errors import PidispatchError
@@ -46,7 +47,7 @@ def show(request: HttpRequest, host: str) -> HttpResponseBase:
             ended=_logging(request, wish, reason),
         )
     except PidispatchError as error:
-        return _ask(request, host, request.POST, fault=str(error))
+        return _ask(request, host, request.POST, fault=_said(str(error)))
     return HttpResponseRedirect(reverse("admin:console_operation", args=[begun]))
 
 
@@ -67,7 +68,7 @@ def _ask(request: HttpRequest, host: str, given: QueryDict, fault: str = "") -> 
         "reason": given.get("reason", ""),
         "longest_reason": LONGEST_TEXT,
         "fault": fault,
-        "unseen": facts.why if isinstance(facts, Unseen) else "",
+        "unseen": _said(facts.why) if isinstance(facts, Unseen) else "",
         "choices": fleet_rerouting.choices(None if isinstance(facts, Unseen) else facts),
         "needs_drain": not isinstance(facts, Unseen) and facts.is_taking,
         **(tried or {}),
@@ -80,11 +81,15 @@ def _tried(read: Callable[[Callable[[Any], Any]], Any], host: str, given: QueryD
     try:
         wish = _wish(host, given, is_tried=True)
     except PidispatchError as error:
-        return {"refusal": str(error)}
+        return {"refusal": _said(str(error))}
     found = read(lambda client: reroute(client, wish))
     if isinstance(found, Unseen):
-        return {"refusal": found.why}
+        return {"refusal": _said(found.why)}
     return {"preview": fleet_rerouting.preview(found)}
+
+
+def _said(text: str) -> str:
+    return veiled(text, settings.PIDISPATCH_ENVIRONMENT)
 
 
 def _work(wish: Wish) -> Callable[[Operation], Result]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from dispatch.console.counts import number_of
 from dispatch.pages.fleet_host_view import Verb, flag_words
-from dispatch.pages.fleet_lines import paused_words
 from dispatch.pages.fleet_reading import HostFacts
-from dispatch.queue.states import State
+from hosts.names import host_queue
 from hosts.rows import Presence
 
 LABELS: Mapping[Verb, str] = {
@@ -19,35 +22,43 @@ LABELS: Mapping[Verb, str] = {
     Verb.STOP: "Stop its jobs",
     Verb.REROUTE: "Reroute its queue",
 }
-#: Those that hold until they are ended, or for as long as somebody says.
-LASTING = frozenset({Verb.PAUSE, Verb.DRAIN})
+#: What the pages of the kill switch do, too, for a queue or a host.
+_SWITCH = {
+    Verb.PAUSE: "admin:console_switch_pause",
+    Verb.RESUME: "admin:console_switch_resume",
+    Verb.STOP: "admin:console_switch_stop",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A button that leads to the page of an action, which asks before it does anything."""
+
+    verb: Verb
+    url: str
+
+    @property
+    def label(self) -> str:
+        """What the button says."""
+        return LABELS[self.verb]
+
+    @property
+    def is_danger(self) -> bool:
+        """Whether it ends what runs."""
+        return self.verb is Verb.STOP
+
+
+def offer(verb: Verb, host: str) -> Offer:
+    """Lead to an action on a host of a valid name."""
+    if verb not in _SWITCH:
+        return Offer(verb, reverse(f"admin:console_host_{verb}", args=[host]))
+    asked = {"host": host} if verb is Verb.STOP else {"queue": host_queue(host)}
+    return Offer(verb, f"{reverse(_SWITCH[verb])}?{urlencode(asked)}")
 
 
 def effects(verb: Verb, facts: HostFacts) -> tuple[str, ...]:
-    """Say what the action does as the host stands now."""
+    """Say what DRAIN or UNDRAIN does as the host stands now."""
     return tuple(_EFFECTS[verb](facts))
-
-
-def _pause(facts: HostFacts) -> Iterator[str]:
-    queue = facts.fleet.queues.get(facts.queue)
-    yield f"Nothing starts any more from {facts.queue}, until somebody resumes it or the pause ends."
-    if queue:
-        yield f"{number_of(queue.waiting or 0, 'job waits', 'jobs wait')} there now."
-    if queue and queue.pause:
-        yield f"It is {paused_words(queue.pause, facts.fleet.now_ms)} already: this takes that one's place."
-    yield f"{_running(facts)} {facts.name} still takes jobs from the shared queue."
-
-
-def _resume(facts: HostFacts) -> Iterator[str]:
-    queue = facts.fleet.queues.get(facts.queue)
-    waiting = queue.waiting if queue else None
-    yield f"{number_of(waiting or 0, 'job', 'jobs')} of {facts.queue} may start again."
-    if queue and queue.pause:
-        yield f"Now it is {paused_words(queue.pause, facts.fleet.now_ms)}."
-    else:
-        yield "It has no pause of its own now: there is nothing to end."
-    if facts.fleet.pause:
-        yield "The whole fleet is paused besides: nothing starts until that is ended, too."
 
 
 def _drain(facts: HostFacts) -> Iterator[str]:
@@ -74,17 +85,6 @@ def _undrain(facts: HostFacts) -> Iterator[str]:
         yield "The whole fleet is paused besides: nothing starts until that is ended, too."
 
 
-def _stop(facts: HostFacts) -> Iterator[str]:
-    started = sum(entry.state is State.STARTED for entry in facts.entries)
-    yield f"{facts.name} is drained: it takes no new job until somebody undrains it."
-    yield f"{number_of(started, 'job that runs', 'jobs that run')} there will be stopped, not run again."
-    yield f"{number_of(len(facts.begun), 'container', 'containers')} must be confirmed as gone by its engine."
-
-
-def _reroute(facts: HostFacts) -> Iterator[str]:
-    yield f"What waits on {facts.queue} goes to hosts that can do it; what runs is left alone."
-
-
 def _running(facts: HostFacts) -> str:
     count = len(facts.entries)
     if not count:
@@ -92,11 +92,4 @@ def _running(facts: HostFacts) -> str:
     return f"{number_of(count, 'job that it has goes', 'jobs that it has go')} on to the end."
 
 
-_EFFECTS = {
-    Verb.PAUSE: _pause,
-    Verb.RESUME: _resume,
-    Verb.DRAIN: _drain,
-    Verb.UNDRAIN: _undrain,
-    Verb.STOP: _stop,
-    Verb.REROUTE: _reroute,
-}
+_EFFECTS = {Verb.DRAIN: _drain, Verb.UNDRAIN: _undrain}
