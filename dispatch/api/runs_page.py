@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from django.http import QueryDict
 
 from dispatch.api import asked
-from runs import history, rows
-from runs.history import Facet, Key, Page, Query
+from runs import history, list_address, rows
 from runs.models import Run
+from runs.walk import Facet, Key, Query
 
 DEFAULT_LIMIT = 50
 MOST = 200
@@ -20,41 +22,36 @@ _SHOWN = (
     *("chainDepth", "chainRefused", "replica", "replicas", "triggerIndex", "triggerType", "scopeHash"),
     *("imageDigest", "host"),
 )
-_SEARCH, _NEXT = "q", "next"
+_NEXT = "next"
 
 
-def query_of(given: QueryDict) -> Query:
-    """Read the filters of the run list (`q`, one value a facet), and `next` as an answer gave it."""
-    asked.only(given, (_SEARCH, *(facet.value for facet in Facet), _NEXT, "limit"))
+def query_of(given: QueryDict, now: datetime) -> Query:
+    """Read the filters of the run list, and `next` as an answer gave it; nothing is left out quietly."""
+    filters = (list_address.SEARCH, *(facet.value for facet in Facet), list_address.SINCE, list_address.UNTIL)
+    asked.only(given, (*filters, _NEXT, "limit"))
+    read = list_address.read({name: str(given[name]) for name in given}, now)
+    if read.problems:
+        raise asked.wrong(read.problems[0])
     text = given.get(_NEXT)
     after = Key.parse(text) if text else None
     if text and after is None:
         raise asked.wrong("next is not what an answer of this address gave.")
-    return Query(
-        search=given.get(_SEARCH, "").strip(),
-        facets={facet: value for facet in Facet if (value := given.get(facet.value, "").strip())},
-        older_than=after,
-    )
+    return replace(read.query, older_than=after)
 
 
 def read(query: Query, *, limit: int) -> dict[str, Any]:
-    """Answer the runs asked for, newest first, with two statements; `next` is null at the end.
+    """Answer the runs asked for, newest first.
 
-    `cut`: there are more ids that begin so than are looked at. Raises Django's DatabaseError.
+    `next` is null at the end; until then a page may be short, even empty, when few runs match. `cut`: more
+    ids begin so than are looked at. Raises Django's DatabaseError.
     """
     page = history.page(query, size=limit)
-    found = page.runs[:limit]
-    # The list reads some columns only; by their keys the rest costs one more statement.
-    whole = Run.objects.in_bulk([run.job_id for run in found])
+    found = history.whole([Key(run.position, run.job_id) for run in page.runs[:limit]])
     return {
-        "runs": [_shown(whole.get(run.job_id, run)) for run in found],
-        "next": _next(page, limit),
+        "runs": [_shown(run) for run in found],
+        "next": None if page.older is None else str(page.older),
         "cut": page.cut or len(page.runs) > limit,
     }
-
-
-def _next(page: Page, limit: int) -> str | None:
-    return None if page.older is None else str(page.older)
 
 
 def _shown(run: Run) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
@@ -67,7 +68,7 @@ def queue(request: HttpRequest) -> HttpResponse:
 @answers(_VIEW_RUNS)
 def runs(request: HttpRequest) -> HttpResponse:
     """Answer a page of the run list; `notice` says what this host's table lacks of the fleet's history."""
-    query = runs_page.query_of(request.GET)
+    query = runs_page.query_of(request.GET, datetime.now(UTC))
     limit = asked.limit(request.GET, default=runs_page.DEFAULT_LIMIT, most=runs_page.MOST)
     return JsonResponse({**runs_page.read(query, limit=limit), "notice": _notice()})
 

@@ -107,6 +107,8 @@ def test_everybody_else_is_refused_in_json(path, here, viewer, browser):
         ("get", "/api/runs?limit=\u0663", (400, "bad-request")),
         ("get", "/api/runs?next=x", (400, "bad-request")),
         ("get", "/api/runs?hots=alpha", (400, "bad-request")),
+        ("get", "/api/runs?since=yesterday", (400, "bad-request")),
+        ("get", "/api/runs?older_than=1~x", (400, "bad-request")),
         ("get", "/api/runs?q=%00", (400, "bad-request")),
         ("get", f"/api/runs?q={'x' * 301}", (400, "bad-request")),
     ],
@@ -193,5 +195,6 @@ def test_runs_are_paged_by_key_and_filtered_as_the_list_is(here, viewer, django_
     assert [one["jobId"] for one in seen] == ["r-5", "r-3", "r-1"]
     assert {one["host"] for one in seen} == {"b"}
     assert [one["jobId"] for one in ask("/api/runs?limit=2")["runs"]] == ["r-6", "r-5"]
+    assert [one["jobId"] for one in ask("/api/runs?until=2026-01-05T12:00:15")["runs"]] == ["r-1", "r-0"]
     found = ask("/api/runs?q=r-&limit=2")
     assert (len(found["runs"]), found["next"], found["cut"]) == (2, None, True)
