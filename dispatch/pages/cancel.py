@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib import messages
@@ -18,17 +19,22 @@ from dispatch.console.board import matching_ids
 from dispatch.console.cancelling import Cancelled, cancel
 from dispatch.console.cancelling_many import MOST, Target, in_chunks, look
 from dispatch.console.counts import number_of
-from dispatch.console.server import confirming, explained
+from dispatch.console.server import Server, confirming, explained
 from dispatch.pages import cancel_view, operations
 from dispatch.pages.access import Access, action
 from dispatch.pages.acting import acting, by
 from dispatch.pages.audit import record
 from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
-from dispatch.pages.queue_asked import Asked, job_of
+from dispatch.pages.queue_asked import Asked, job_of, token_of
 from dispatch.queue.states import State
 from pidispatch_site.errors import OperationalError, PidispatchError
 
+if TYPE_CHECKING:
+    import redis
+
+# Django takes no more than 2.5 MB.
+_LONGEST_FORM = 2_000_000
 # So many that wait are cancelled while the person waits.
 _MOST_AT_ONCE = 20
 _COLUMNS = ("Job", "What became of it")
@@ -42,38 +48,47 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
         return redirect(back)
     try:
         with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            if "confirmed" in request.POST:
-                targets = look(server.client, _ids(request.POST.get("jobs", "").split()))
-                return _cancel(request, server, targets) if targets else _none(request, back)
-            targets = look(server.client, _chosen(request, server.client))
+            is_confirmed = "confirmed" in request.POST
+            chosen = _confirmed(request) if is_confirmed else _chosen(request, server.client)
+            job_ids = _fitting(chosen)
+            targets = look(server.client, job_ids)
+            if targets and is_confirmed:
+                return _cancel(request, server, targets)
     except PidispatchError as error:
         messages.error(request, str(error))
         return redirect(back)
     if not targets:
-        return _none(request, back)
-    return render(
-        request, "cancel.html", "Cancel jobs", {"preview": cancel_view.preview(targets), "back": back}
-    )
+        messages.warning(request, "No job was chosen: tick those to be cancelled.")
+        return redirect(back)
+    preview = {"preview": cancel_view.preview(targets), "is_cut": len(job_ids) < len(chosen), "back": back}
+    return render(request, "cancel.html", "Cancel jobs", preview)
 
 
-def _none(request: HttpRequest, back: str) -> HttpResponseBase:
-    messages.warning(request, "No job was chosen: tick those to be cancelled.")
-    return redirect(back)
+def _confirmed(request: HttpRequest) -> list[str]:
+    return _ids(request.POST.get("jobs", "").split())
 
 
-def _chosen(request: HttpRequest, client: Any) -> list[str]:
+def _chosen(request: HttpRequest, client: redis.Redis) -> list[str]:
     if request.POST.get("which") != "all":
         return _ids(request.POST.getlist("job"))
-    raw_ids = matching_ids(client, Asked.of(request.POST).wanted, limit=MOST)
-    return _ids([raw_id.decode("utf-8", "backslashreplace") for raw_id in raw_ids])
+    # One more than may be, to know whether there are more.
+    raw_ids = matching_ids(client, Asked.of(request.POST).wanted, limit=MOST + 1)
+    texts = [raw_id.decode("utf-8", "backslashreplace") for raw_id in raw_ids]
+    return [job_of(text) or text for text in texts if token_of(text)]
+
+
+def _fitting(job_ids: Sequence[str]) -> list[str]:
+    """Keep as many as are cancelled in one go and as one form can carry."""
+    sizes = accumulate(len(token_of(job_id) or "") + 1 for job_id in job_ids)
+    return [job_id for job_id, size in zip(job_ids[:MOST], sizes, strict=False) if size <= _LONGEST_FORM]
 
 
 def _ids(tokens: Sequence[str]) -> list[str]:
     """Read natural ids, each once; what is no id of ours is left out: no command could name it either."""
-    return list(dict.fromkeys(filter(None, map(job_of, tokens[:MOST]))))
+    return list(dict.fromkeys(filter(None, map(job_of, tokens))))
 
 
-def _cancel(request: HttpRequest, server: Any, targets: Sequence[Target]) -> HttpResponseBase:
+def _cancel(request: HttpRequest, server: Server, targets: Sequence[Target]) -> HttpResponseBase:
     if len(targets) > _MOST_AT_ONCE or any(one.state is State.STARTED for one in targets):
         return _in_background(request, targets)
     ids = [one.job_id for one in targets]

@@ -9,7 +9,7 @@ from typing import Any
 
 from dispatch.console.arguments import one_line
 from dispatch.console.cancelling import Cancelled, Fate
-from dispatch.console.cancelling_many import MOST, Target
+from dispatch.console.cancelling_many import Target
 from dispatch.console.counts import number_of
 from dispatch.pages.operation_state import Result
 from dispatch.pages.queue_asked import token_of
@@ -17,16 +17,16 @@ from dispatch.queue.states import State
 
 _SHOWN = 20
 _LONGEST = 120
-_RUNNING = "running: its worker stops it"
+_RUNNING = "Running"
 _STANDS: Mapping[State | None, str] = {
-    State.QUEUED: "waiting: it never runs",
-    State.IN_HAND: "waiting: it never runs",
-    State.SCHEDULED: "asleep: it never runs",
+    State.QUEUED: "Waiting",
+    State.IN_HAND: "Waiting",
+    State.SCHEDULED: "Asleep",
     State.STARTED: _RUNNING,
-    State.FINISHED: "ended already",
-    State.FAILED: "ended already",
-    State.OTHER: "in a state that is none of ours",
-    None: "not known any more",
+    State.FINISHED: "Ended already",
+    State.FAILED: "Ended already",
+    State.OTHER: "In a state that is none of ours",
+    None: "Not known any more",
 }
 _FATES: Mapping[Fate, tuple[str, str]] = {
     Fate.DROPPED: ("was taken out of its queue", "were taken out of their queues"),
@@ -57,7 +57,6 @@ class Preview:
     queues: tuple[tuple[str, int], ...]
     shown: tuple[Shown, ...]
     tokens: str
-    is_cut: bool
     runs: bool
 
     @property
@@ -76,7 +75,6 @@ def preview(targets: Sequence[Target]) -> Preview:
         queues=tuple(sorted(queues.items())),
         shown=tuple(map(_shown, targets[:_SHOWN])),
         tokens=" ".join(filter(None, (token_of(one.job_id) for one in targets))),
-        is_cut=len(targets) == MOST,
         runs=_RUNNING in stands,
     )
 

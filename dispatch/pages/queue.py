@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.contrib.admin.utils import quote
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 
 from dispatch.console import lookup
 from dispatch.console.board import read_board, read_totals
@@ -102,7 +104,12 @@ def _why(request: HttpRequest, job_id: str, token: str) -> dict[str, Any]:
         "answer": answer,
         "can_cancel": may_act and answer.can_be_cancelled,
         "can_rerun": may_act and answer.is_over,
+        "run_url": _run_url(job_id) if answer.is_over and request.user.has_perm("runs.view_run") else None,
     }
+
+
+def _run_url(job_id: str) -> str:
+    return reverse("admin:runs_run_change", args=[quote(job_id)])
 
 
 def _job(token: str) -> str:

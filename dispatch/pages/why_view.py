@@ -29,7 +29,10 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a job stands: in two words and the token, why, what ends that, what else, and its figures."""
+    """How a job stands: in two words and the token, why, what ends that, what else, and its figures.
+
+    `is_stuck`: it does not run and is not over.
+    """
 
     stands: str
     tone: str
@@ -39,6 +42,7 @@ class Answer:
     notes: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     holders: tuple[Holder, ...]
+    is_stuck: bool
     can_be_cancelled: bool
     is_over: bool
 
@@ -66,6 +70,7 @@ def answer(found: Explanation) -> Answer:
         notes=tuple(map(_cut, found.notes)),
         facts=tuple((name, _cut(text)) for name, text in _facts(found)),
         holders=tuple(map(_holder, [one.job_id for one in found.facts.holders[:_MOST_HOLDERS]])),
+        is_stuck=entry.state.is_waiting,
         can_be_cancelled=entry.state.is_waiting or entry.state is State.STARTED,
         is_over=entry.state.is_over,
     )
