@@ -15,7 +15,8 @@ _PLACE_NAMES = re.compile(r"[A-Z0-9_]+_(?:FILE|DIR|FOLDER)")
 _REST = r"[^\s'\",;:()<>]*"
 _SOCKET = re.compile(rf"unix://{_REST}")
 # Not the slashes inside of a word, of an address or of a fraction.
-_PATH = re.compile(rf"(?<![\w:/.$~])~?/(?=[^\s'\",;:()<>/]){_REST}")
+_BEGINS = r"(?:(?<![\w/.$~])~?/|(?<![\w/.$~:])~?//+)"
+_PATH = re.compile(rf"{_BEGINS}(?=[^\s'\",;:()<>/]){_REST}")
 
 
 def veiled(text: str, environment: Mapping[str, str]) -> str:

@@ -1,0 +1,167 @@
+"""What the overview is made of, without a server: sentences, bars, findings, the doctor's rounds and veil."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dispatch.console.budget import Budget
+from dispatch.console.findings import Area
+from dispatch.money.reading import BudgetUse, Standing, WindowUse
+from dispatch.money.windows import Window
+from dispatch.pages.doctor_rounds import SECONDS_APART, Looked, Rounds
+from dispatch.pages.overview_budget import bars, scope_notes
+from dispatch.pages.overview_cards import fleet_cards
+from dispatch.pages.overview_findings import concerns
+from dispatch.pages.switch_state import state_of
+from dispatch.pages.veil import HIDDEN, veiled
+from hosts.rows import Unreachable
+from runs.workspace.scope import hash16
+from tests.dispatch.fleetkit import fleet, known, queue, row
+
+PAUSE = {"by": "carol", "reason": "deploy", "since": 1_800_000_000_000, "until": None}
+NAMED = {
+    "HOME": "/root",
+    "PI_TRIGGERS_FILE": "/root/hidden/t.json",
+    "PI_STATE_DIR": "state/dir",
+    "PI_X": "a/b",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "tone", "said"),
+    [
+        ({"pausedState": False}, "good", "No queue is paused"),
+        ({"pausedState": True, "pause": PAUSE}, "bad", "until somebody resumes it: deploy"),
+        (
+            {"pausedState": True, "pause": {**PAUSE, "until": 10**18, "by": ""}},
+            "bad",
+            "Paused since 2027-01-15",
+        ),
+        (
+            {"pausedState": False, "pausedPartial": True, "pausedQueues": ["pi-jobs@a"], "pause": PAUSE},
+            "warn",
+            "pi-jobs@a is paused; the other queues run.",
+        ),
+        ({"pausedState": False, "fleet": "registry: wrong-type"}, "warn", "registry: wrong-type"),
+    ],
+)
+def test_the_switch_is_said_in_words(status, tone, said):
+    state = state_of(status)
+    assert (state.tone, state.is_quiet) == (tone, tone == "good")
+    assert said in f"{state.head} {state.about}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/srv/a/b.json: line 3", f"{HIDDEN}: line 3"),
+        ("the file '/srv/a' and ~/x, /y.", f"the file '{HIDDEN}' and {HIDDEN}, {HIDDEN}"),
+        ("/root/hidden/t.json loads", "$PI_TRIGGERS_FILE loads"),
+        ("/root/other/deep loads", "$HOME loads"),
+        ("state/dir is open", "$PI_STATE_DIR is open"),
+        ("unix:///tmp/x.sock does not", f"unix://{HIDDEN} does not"),
+        ("redis://127.0.0.1:6379/0 is away", "redis://127.0.0.1:6379/0 is away"),
+        ("1 / 2 and/or a/b", "1 / 2 and/or a/b"),
+    ],
+)
+def test_a_path_is_veiled_and_nothing_else(text, shown):
+    assert veiled(text, NAMED) == shown
+
+
+@given(
+    st.text(max_size=20),
+    st.text("abc-/.", min_size=1, max_size=12),
+    st.sampled_from([" ", "'", "(", ":", "=", " /"]),
+)
+def test_no_absolute_path_comes_through(before, path, apart):
+    assert "/sentinel" not in veiled(f"{before}{apart}/sentinel/{path}", NAMED)
+
+
+def use(standing, used=None, cap=None, hold_above=None):
+    turns_at = datetime(2026, 12, 1, tzinfo=UTC)
+    return WindowUse(
+        window=Window.DAY,
+        key="k",
+        turns_at=turns_at,
+        standing=standing,
+        used=used,
+        cap=cap,
+        hold_above=hold_above,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "tone", "used", "band"),
+    [
+        (use(Standing.OK, 5, 20, 16), "good", 25.0, 20.0),
+        (use(Standing.HELD, 17, 20, 16), "warn", 85.0, 20.0),
+        (use(Standing.FULL, 30, 20), "bad", 100.0, 0.0),
+        (use(Standing.FULL, 0, 0), "bad", 100.0, 0.0),
+        (use(Standing.NOT_LIMITED), "", None, 0.0),
+        (use(Standing.UNREADABLE, None, 20), "bad", None, 0.0),
+    ],
+)
+def test_a_window_is_a_bar_with_its_band(given, tone, used, band):
+    spent = BudgetUse(now=given.turns_at, windows=(given,), tokens=given, scopes=((given,),))
+    bar, tokens = bars(Budget(use=spent, scopes=("/srv/hidden",)))
+    assert (bar.tone, bar.used, bar.held_width) == (tone, used, band)
+    assert tokens.name == "Tokens today"
+    notes = scope_notes(Budget(use=spent, scopes=("/srv/hidden",)))
+    assert bool(notes) is (tone in {"warn", "bad"})
+    assert all(hash16("/srv/hidden") in note and "hidden" not in note for note in notes)
+
+
+def test_cards_count_hosts_and_tell_what_no_queue_says():
+    facts = fleet(
+        row("a"), row("b", age_ms=60_000), known("c", age_ms=10**9), queue("pi-jobs", waiting=None, held=2)
+    )
+    told = {card.name: (card.value, card.about, card.tone) for card in fleet_cards(facts)}
+    assert told["Hosts alive"] == ("1", "1 late, 1 gone", "warn")
+    assert told["Waiting"][0] == "0 + ?"
+    assert told["Held"][0] == "2"
+    assert fleet_cards(fleet(roster=Unreachable("wrong-type")))[0].value == "?"
+
+
+def test_a_finding_of_both_is_told_once_and_the_graver():
+    area = Area("fleet")
+    late, twin = area.warning("late", "a is late", "look"), area.warning("twin", "twins", "look")
+    doctor = (
+        area.warning("late", "a was late", "look"),
+        area.failed("twin", "two", "go"),
+        area.ok("x", "fine"),
+    )
+
+    told = concerns([late, twin], Looked(doctor, 61.0), lambda text: text)
+
+    assert [one.text for one in told.listed] == ["two", "a is late"]
+    assert told.doctor == "The doctor looked 1 min 1 s ago: 1 of 3 checks ok."
+    assert "for the first time" in concerns([], Looked(), str).doctor
+
+
+def test_the_doctor_looks_once_a_minute_and_nobody_waits():
+    now, gate, asked = [100.0], threading.Event(), []
+
+    def examine(environment):
+        asked.append(environment)
+        assert gate.wait(5)
+        return (Area("x").ok("y", f"look {len(asked)}"),)
+
+    rounds = Rounds(examine, clock=lambda: now[0])
+    assert rounds.look({"A": "1"}).findings is None
+    assert rounds.look({"A": "1"}).findings is None
+    gate.set()
+    rounds.wait(5)
+    now[0] += SECONDS_APART - 1
+    looked = rounds.look({"A": "1"})
+    assert (looked.findings[0].text, looked.age_s, len(asked)) == ("look 1", SECONDS_APART - 1, 1)
+    now[0] += 1
+    rounds.look({"A": "1"})
+    rounds.wait(5)
+    assert rounds.look({"A": "1"}).findings[0].text == "look 2"
+    assert rounds.look({"A": "2"}).findings is None
+    rounds.wait(5)
