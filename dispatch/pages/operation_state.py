@@ -107,7 +107,7 @@ def read_progress(operation_id: str, answer: Sequence[Any], *, now_ms: int) -> P
     text, started, beat, count, *rows = answer
     head = _object(text)
     kind = _line(head.get("kind"))
-    if not kind or head.get("state") not in {state.value for state in State}:
+    if not kind or head.get("state") not in [state.value for state in State]:
         return None
     state, beat_ms = State(head["state"]), _instant(beat)
     if state is State.RUNNING and (beat_ms is None or now_ms - beat_ms > SILENT_MS):

@@ -1,7 +1,7 @@
 """Actions that take longer than a request: they run in a thread of the web process and tell how they stand.
 
-What they tell is kept in Valkey for every web process (`operation_store`), and in the memory of this one: an
-action never waits for its own book-keeping, and one that lost Valkey still says so.
+What they tell is kept in Valkey for every web process (`operation_store`), and until that has all of it in
+the memory of this one: an action never waits for its book-keeping, and one that lost Valkey still says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 
 import redis
 from django.db import connections
@@ -33,7 +33,8 @@ __all__ = ["Operation", "Progress", "Result", "Row", "State", "begin", "here"]
 _BEAT_SECONDS = 3.0
 _FEWEST_SECONDS = 0.5
 _LAST_WORD_SECONDS = 60.0
-_MOST_REMEMBERED = 100
+# Of those whose end Valkey did not take.
+_MOST_REMEMBERED = 20
 _remembered: OrderedDict[str, Operation] = OrderedDict()
 _lock = threading.Lock()
 
@@ -77,7 +78,7 @@ def begin(
 
 
 def here(operation_id: str, *, first: int = 0, count: int = 200) -> Progress | None:
-    """Tell how an action of this process stands; None for one of another process, or of long ago."""
+    """Tell how an action stands of which this process knows more than Valkey; None for any other."""
     with _lock:
         operation = _remembered.get(operation_id)
     return operation.progress(first=first, count=count) if operation else None
@@ -86,10 +87,19 @@ def here(operation_id: str, *, first: int = 0, count: int = 200) -> Progress | N
 def _remember(operation: Operation) -> None:
     with _lock:
         _remembered[operation.id] = operation
-        for old in [one for one in _remembered.values() if one.is_over][
-            : len(_remembered) - _MOST_REMEMBERED
-        ]:
-            del _remembered[old.id]
+        over = [one.id for one in _remembered.values() if one.is_over]
+        for old in over[: max(0, len(_remembered) - _MOST_REMEMBERED)]:
+            del _remembered[old]
+
+
+def _forget(operation_id: str) -> None:
+    with _lock:
+        _remembered.pop(operation_id, None)
+
+
+def _printable(row: Row) -> Row:
+    """Make texts that peers wrote safe to keep and to show."""
+    return Row(tuple(map(one_line, row.cells)), row.is_good)
 
 
 class Operation:
@@ -129,15 +139,17 @@ class Operation:
 
     def add(self, *rows: Row) -> None:
         """Add rows to the table."""
+        clean = list(map(_printable, rows))
         with self._lock:
-            self._rows.extend(rows)
+            self._rows.extend(clean)
         self._changed.set()
 
     def show(self, rows: Sequence[Row]) -> None:
         """Put these rows in the place of those before."""
+        clean = list(map(_printable, rows))
         with self._lock:
-            if list(rows) != self._rows:
-                self._rows, self._kept = list(rows), None
+            if clean != self._rows:
+                self._rows, self._kept = clean, None
                 self._edition += 1
         self._changed.set()
 
@@ -171,16 +183,17 @@ class Operation:
 
     def keep(self) -> None:
         """Keep in Valkey how it stands, until it has ended; for the thread that `begin` starts."""
-        while not self._over.is_set():
+        self._write()
+        self.first_kept.set()
+        while not self._over.wait(_FEWEST_SECONDS):
+            self._changed.wait(_BEAT_SECONDS)
             self._changed.clear()
             self._write()
-            self.first_kept.set()
-            self._over.wait(_FEWEST_SECONDS)
-            self._changed.wait(_BEAT_SECONDS)
         ends = monotonic() + _LAST_WORD_SECONDS
-        while not self._write() and monotonic() < ends:
-            threading.Event().wait(_FEWEST_SECONDS)
-        self.first_kept.set()
+        while not (is_kept := self._write()) and monotonic() < ends:
+            sleep(_FEWEST_SECONDS)
+        if is_kept:
+            _forget(self.id)
         self._books.close()
 
     def _write(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
 from dispatch.console.instants import span, stamp
@@ -15,6 +16,7 @@ from hosts.rows import LATE_MS, Unreachable
 
 #: More rows of one table are counted instead.
 MOST_ROWS = 500
+_LONGEST = 200
 _UNREADABLE = "unreadable"
 
 
@@ -168,12 +170,17 @@ def _running(one: RunningOne) -> RunningLine:
     is_silent = one.silent_ms is not None and one.silent_ms > LATE_MS
     deadline = one.container.deadline_ms
     return RunningLine(
-        place=one.place,
-        container=one.container.name or UNLISTED,
-        job_id=one.container.job_id or "?",
+        place=_clipped(one.place),
+        container=_clipped(one.container.name) or UNLISTED,
+        job_id=_clipped(one.container.job_id) or "?",
         ends="" if deadline is None else stamp(deadline),
         about=f"silent for {span(one.silent_ms or 0)}" if is_silent else "",
     )
+
+
+def _clipped(text: str) -> str:
+    """Make a text of a peer's printable and short."""
+    return one_line(text)[:_LONGEST]
 
 
 def _figure(count: int | None) -> str:
@@ -182,4 +189,4 @@ def _figure(count: int | None) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - 8
-    return ", ".join(names[:8]) + (f" and {more} more" if more > 0 else "")
+    return _clipped(", ".join(names[:8])) + (f" and {more} more" if more > 0 else "")
