@@ -42,6 +42,7 @@ def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: 
     """Pause these (valid) queues, or the fleet when there are none. Raises PidispatchError."""
     with _recorded(request, "pause", queues, reason) as (server, done):
         # A pause of the fleet holds every queue, found or not: none is looked up before it.
+        known = read_queues(server.client) if queues else None
         done.before = _shown(switches.read(server.client, queues))
         with switching(server, "paused", queues, lambda: queues or known_queues(server.client)):
             flag = switches.pause(
@@ -52,7 +53,7 @@ def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: 
                 lasting=lasting,
             )
         done.after = dict.fromkeys(queues or (keys.FLEET,), _flag(flag))
-        found = read_queues(server.client)
+        found = known or read_queues(server.client)
         what = counted(queues) if queues else f"{FLEET} ({counted(found.names)})"
         until = "until resumed" if flag.until_ms is None else f"until {stamp(flag.until_ms)}"
         done.said = f"Paused {what}, {until}."

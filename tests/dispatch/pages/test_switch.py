@@ -1,0 +1,315 @@
+"""The page of the kill switch: what it says, who may turn it, what turning it does and leaves in the log."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.contrib.messages import get_messages
+from django.test import Client, override_settings
+
+from dispatch.console.fleet_facts import Pause, StopAsked
+from dispatch.pages import operation_store
+from dispatch.pages.operation_state import State
+from dispatch.pages.switch_view import view
+from dispatch.queue import containers, keys
+from hosts import keys as hosts_keys
+from hosts import stops, switches
+from hosts.rows import Unreachable
+from tests.dispatch.consolekit import NOBODY
+from tests.dispatch.fleetkit import NOW, appear, fleet, host_id, queue, row
+from tests.dispatch.queuekit import Host, everything, now_ms
+from tests.harness.worker_process import until
+
+PAGE = "/admin/switch/"
+FORMS = tuple(f"{PAGE}{verb}/" for verb in ("pause", "resume", "stop"))
+MAY = {"clerk": (), "viewer": ("view_fleet",), "operator": ("view_fleet", "operate_fleet")}
+EVIL = "<script>alert(1)</script>"
+ANN = Pause(by="ann", reason="fire", since_ms=NOW, until_ms=NOW + 60_000)
+
+
+def member(name):
+    # Not by the ready groups: a test that commits leaves none for the next.
+    user = User.objects.create_user(name, is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=MAY[name]))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def ask(db, valkey_url):
+    """Ask for a page as somebody of a group, or POST to it; answers its text."""
+    members = {}
+
+    def asked(path, given=None, *, post=None, group="operator", url=valkey_url, status=None):
+        client = members[group] = members.get(group) or member(group)
+        with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": url, "HOME": "/nonexistent"}):
+            answer = client.get(path, given or {}) if post is None else client.post(path, post)
+        assert answer.status_code == (status or (302 if post is not None else 200)), answer.content.decode()
+        if answer.status_code == 302:
+            asked.leads_to = answer.url
+            return " ".join(map(str, get_messages(answer.wsgi_request)))
+        text = answer.content.decode()
+        assert EVIL not in text
+        main = text.partition('<div id="content"')[2] or text
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", main)).split())
+
+    return asked
+
+
+@pytest.fixture
+def two(valkey):
+    """Two hosts; a job waits for alpha, two containers run on alpha and one on beta."""
+    for name in ("alpha", "beta"):
+        appear(valkey, name)
+    Host(valkey, queue="pi-jobs@alpha").enqueue("local-9")
+    for name, job in (("alpha", "local-1"), ("alpha", "local-2"), ("beta", "local-3")):
+        container(valkey, host_id(name), f"pi-{job}", job)
+    return valkey
+
+
+def container(client, host, name, job="local-1"):
+    entry = {"job": job, "attempt": 0, "token": f"{job}/1", "deadline": now_ms(client) + 60_000}
+    client.hset(keys.containers(host), name, json.dumps(entry))
+
+
+def logged():
+    entries = LogEntry.objects.order_by("pk")
+    return [(one.user.username, one.object_repr, json.loads(one.change_message)) for one in entries]
+
+
+def held(client):
+    """Who is paused by itself, `*` for the fleet."""
+    return sorted(key.decode().removeprefix("pause:") for key in client.scan_iter("pause:*"))
+
+
+def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, ask):
+    switches.pause(two, ("pi-jobs@beta",), by="ann", reason=EVIL)
+
+    text = ask(PAGE, group="viewer")
+
+    assert "Half switched: pi-jobs@beta is paused. Jobs start from 2 queues: pi-jobs, pi-jobs@alpha." in text
+    assert re.search(r"pi-jobs@alpha takes jobs 1 0 0 ", text)
+    assert re.search(r"pi-jobs@beta paused by ann since 20\d\d-\S+ \S+ UTC until resumed: <script>", text)
+    assert "3 containers run on 2 hosts." in text
+    assert re.search(r"alpha pi-local-2 local-2 20\d\d", text)
+    assert "Pause everything" not in text
+    assert "Pause everything" in ask(PAGE)
+    assert "Half switched" in ask(f"{PAGE}state/", group="viewer")
+
+
+@pytest.mark.parametrize(
+    ("facts", "tone", "parts"),
+    [
+        pytest.param(fleet(row("a")), "good", ["No queue is paused"], id="all runs"),
+        pytest.param(
+            fleet(row("a"), pause=ANN),
+            "bad",
+            [
+                "The whole fleet is paused",
+                "by ann since 2027-01-15 08:00:00 UTC until 2027-01-15 08:01:00 UTC: fire",
+            ],
+            id="all paused",
+        ),
+        pytest.param(
+            fleet(queue("pi-jobs", pause=ANN)),
+            "bad",
+            ["Every known queue", "appears later"],
+            id="each by itself",
+        ),
+        pytest.param(
+            fleet(row("a"), stops=(StopAsked(host="a", at_ms=NOW, by="ann"),)),
+            "good",
+            ["a stops what it had begun before 2027-01-15 08:00:00 UTC, asked by ann. Half switched"],
+            id="a request stands without the pause",
+        ),
+        pytest.param(
+            fleet(row("a"), stops=(StopAsked(host="a"),), drained=frozenset("a")),
+            "good",
+            ["Ending its drain takes that back", "Drained: a takes no job"],
+            id="one host is stopped",
+        ),
+        pytest.param(
+            fleet(roster=Unreachable("timeout"), pause=ANN),
+            "bad",
+            ["cannot be read (timeout)"],
+            id="no registry",
+        ),
+        pytest.param(fleet(queue("pi-jobs", waiting=None)), "good", ["unreadable"], id="a foreign key"),
+    ],
+)
+def test_half_switched_states_have_words(facts, tone, parts):
+    found = view(facts, None)
+
+    assert found.tone == tone
+    assert all(part in str(found) for part in parts)
+
+
+@pytest.mark.parametrize("names", [(), ("pi-jobs@alpha", "pi-jobs@gone")], ids=["everything", "chosen"])
+def test_pause_and_resume_are_confirmed_done_and_logged(two, ask, names):
+    chosen = {"queue": names, "some": "1"} if names else {}
+    before = everything(two)
+
+    asked = ask(FORMS[0], chosen)
+    untouched = everything(two) == before
+    said = ask(FORMS[0], post={**chosen, "reason": f"fire {EVIL}", "for": "90m"})
+    paused = held(two)
+    shown = ask(FORMS[1], chosen)
+    resumed = ask(FORMS[1], post={**chosen, "reason": "out"})
+
+    assert untouched
+    assert ("Pause 2 queues" if names else "Pause the whole fleet") in asked
+    assert re.search(r"pi-jobs@alpha takes jobs 1 0 0", asked)
+    assert ("pi-jobs@gone not known here" in asked) is bool(names)
+    assert re.search(r"Paused .*, until 20\d\d-\S+ \S+ UTC\.", said)
+    assert ("pi-jobs@gone was not known here before." in said) is bool(names)
+    assert paused == (sorted(names) or ["*"])
+    assert ("until 20" in shown) and "by operator (console)" in shown  # noqa: PT018
+    assert ("Resumed 2 queues" if names else "Resumed the whole fleet.") in resumed
+    assert held(two) == []
+    (user, target, pause), (_, _, resume) = logged()
+    assert (user, target) == ("operator", ", ".join(names) or "the whole fleet")
+    assert (pause["action"], pause["before"], pause["reason"]) == ("pause", {}, f"fire {EVIL}")
+    flags = pause["after"]
+    assert sorted(flags) == paused
+    assert {one["until"] - one["since"] for one in flags.values()} == {90 * 60_000}
+    assert (resume["action"], resume["before"]) == ("resume", flags)
+    assert sorted(resume["after"]["ended"]) == paused
+
+
+def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_fleets_pause_stays(two, ask):
+    stops.ask(two, ("alpha",), by="ann", reason="", request_id="r1")
+    switches.pause(two, ("pi-jobs@beta",), by="ann", reason="")
+
+    refused = ask(FORMS[1], post={"queue": "pi-jobs@beta", "reason": ""}, status=200)
+    all_of_it = ask(FORMS[1], post={"reason": ""})
+    nothing = ask(FORMS[1], post={"reason": ""})
+
+    assert "Still paused: pi-jobs@beta, because the whole fleet is paused." in refused
+    assert all_of_it == "Resumed the whole fleet."
+    assert nothing.endswith("Nothing was paused.")
+    assert not two.exists(hosts_keys.stop_request("alpha"))
+    assert logged()[0][2]["after"] == {"confirmed": False, "known": {"ended": ["pi-jobs@beta"]}}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("host", [None, "alpha"])
+def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, host):
+    given = {"host": host} if host else {}
+    asked = ask(FORMS[2], given)
+
+    ask(FORMS[2], post={**given, "reason": "fire", "seconds": "20"})
+    operation_id = ask.leads_to.split("/")[-2]
+    until(lambda: two.exists(hosts_keys.stop_request("alpha")), seconds=5, what="alpha is asked")
+    for name in ("alpha",) if host else ("alpha", "beta"):
+        gone = [f"pi-local-{number}" for number in (1, 2, 3)]
+        containers.forget(two, host_id(name), gone)
+    found = ended(two, operation_id)
+    page = ask(ask.leads_to)
+
+    count = 2 if host else 3
+    assert f"{count} containers run" in asked
+    assert ("pi-local-3" in asked) is not host
+    assert found.result.summary == f"{count} of {count} containers are confirmed gone."
+    assert [row.cells[3] for row in found.rows] == ["confirmed gone"] * count
+    assert f"{count} of {count} containers are confirmed gone." in page
+    assert "alpha pi-local-1 job local-1 confirmed gone" in page
+    assert (held(two) == []) is bool(host)
+    until(lambda: LogEntry.objects.count() == 2, seconds=5, what="its end is logged")
+    (_, target, begun), (_, _, over) = logged()
+    assert target == (host or "the whole fleet")
+    assert begun["after"] == {"operation": operation_id}
+    assert begun["before"]["running"].startswith(f"{count} containers run")
+    assert (over["action"], over["before"]) == ("stop-ended", {"containers": count})
+    assert (over["after"]["gone"], over["after"]["proven"]) == (count, True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stop_names_what_it_could_not_confirm(two, ask):
+    ask(FORMS[2], post={"reason": EVIL, "seconds": "0"})
+    found = ended(two, ask.leads_to.split("/")[-2])
+    page = ask(ask.leads_to)
+
+    assert found.result.is_good is False
+    assert "0 of 3 containers are confirmed gone." in page
+    assert "unconfirmed: beta has not answered" in page
+    assert "docker rm --force" in page
+    assert "The whole fleet is paused" in page
+
+
+def ended(client, operation_id):
+    def over():
+        found = operation_store.read(client, operation_id)
+        return found is not None and found.state is not State.RUNNING
+
+    until(over, seconds=10, what="the stop has ended")
+    return operation_store.read(client, operation_id)
+
+
+@pytest.mark.parametrize(
+    ("verb", "post", "says"),
+    [
+        pytest.param("pause", {"queue": "pi-jobs@../x"}, "is no queue", id="no queue"),
+        pytest.param("pause", {"some": "1"}, "No queue was chosen", id="none chosen"),
+        pytest.param("pause", {"for": "soon"}, "is no duration", id="no duration"),
+        pytest.param("stop", {"host": "a b"}, "is no worker's name", id="no host"),
+        pytest.param("stop", {"seconds": "-1"}, "is no time to wait", id="no seconds"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_nothing_turned(two, ask, verb, post, says):
+    before = everything(two)
+
+    said = ask(f"{PAGE}{verb}/", post=post, status=200 if {"for", "seconds"} & {*post} else 302)
+
+    assert says in said
+    assert everything(two) == before
+
+
+@pytest.mark.parametrize("url", [NOBODY, "nonsense", "embedded"])
+def test_without_valkey_each_page_says_so_and_a_turn_is_not_confirmed(ask, url):
+    texts = [ask(path, url=url) for path in (PAGE, f"{PAGE}state/", *FORMS)]
+    texts += [ask(path, url=url, post={"reason": "", "seconds": "0"}, status=200) for path in FORMS[:2]]
+
+    words = {NOBODY: "does not answer", "nonsense": "VALKEY_URL", "embedded": "is not running"}[url]
+    assert all(words in text for text in texts)
+    assert [one[2]["after"]["confirmed"] for one in logged()] == [False, False]
+
+
+def test_keys_of_other_kinds_and_hostile_texts_cost_no_page(two, ask):
+    two.set("pause:pi-jobs@alpha", "x")
+    two.hset("pause:pi-jobs@beta", mapping={"by": EVIL, "reason": EVIL, "since": "9" * 400, "until": EVIL})
+    two.set(keys.containers(host_id("beta")), "x")
+    container(two, host_id("alpha"), EVIL, EVIL)
+    two.hset(keys.containers(host_id("alpha")), b"\xff\x1b", b"\xff")
+    two.sadd(hosts_keys.QUEUES_KNOWN, EVIL, b"\xff")
+    two.set("rq:wip:pi-jobs@alpha", "x")
+
+    texts = [ask(path) for path in (PAGE, *FORMS)]
+
+    assert all("2 queues: pi-jobs@alpha, pi-jobs@beta are paused" in text for text in texts)
+    assert "More may run than is named here" in texts[0]
+    assert EVIL in texts[0]
+
+
+def test_only_operators_turn_it_and_a_look_changes_nothing(two, ask):
+    before = everything(two)
+
+    for path in (PAGE, f"{PAGE}state/", *FORMS):
+        assert Client().get(path).status_code == 302
+        ask(path, group="clerk", status=403)
+        ask(path)
+    for path in FORMS:
+        ask(path, group="viewer", status=403)
+        ask(path, post={"reason": "x"}, group="viewer", status=403)
+    ask(PAGE, post={}, status=405)
+
+    forged = Client(enforce_csrf_checks=True)
+    forged.force_login(User.objects.get(username="operator"))
+    assert [forged.post(path, {"seconds": "0"}).status_code for path in FORMS] == [403] * 3
+    assert everything(two) == before
+    assert logged() == []
