@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _LIST = "admin:dispatch_schedule_changelist"
 _AT = "at"
+_NOT_TOLD = (
+    "It cannot be started: the triggers file of this host has no such schedule, or there is something"
+    " wrong with the file or the settings. Who may change schedules is told here what it is."
+)
 # A page that was left open: what is asked for on it so much later is another job.
 _SAME_FOR_MS = 3_600_000
 
@@ -44,7 +48,7 @@ def run_now(request: HttpRequest, schedule_id: str) -> HttpResponseBase:
     title = "Run a schedule now"
     now = datetime.now(UTC)
     try:
-        asked = _asked(schedule_id, now=_instant(request, now))
+        asked = _asked(request, schedule_id, now=_instant(request, now))
         with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
             goes = asked.destination(server.client)
             if request.method == "POST":
@@ -83,12 +87,18 @@ def put_back(request: HttpRequest, schedule_id: str) -> HttpResponseBase:
     return render(request, "schedule_action.html", title, context)
 
 
-def _asked(schedule_id: str, *, now: datetime) -> Asked:
+def _asked(request: HttpRequest, schedule_id: str, *, now: datetime) -> Asked:
     if not is_id(schedule_id):
         raise ConfigurationError("There is no schedule of that id.")
     # No option of the command but this one.
     options: dict[str, Any] = defaultdict(lambda: None, trigger=schedule_id)
-    return by_hand.asked(settings.PIDISPATCH, options, now=now)
+    try:
+        return by_hand.asked(settings.PIDISPATCH, options, now=now)
+    except ConfigurationError as error:
+        if request.user.has_perm(Access.CONFIGURE):
+            raise
+        # It quotes what stands in the file.
+        raise ConfigurationError(_NOT_TOLD) from error
 
 
 def _instant(request: HttpRequest, now: datetime) -> datetime:
@@ -144,9 +154,7 @@ def _restored(
 
 
 def _refused(request: HttpRequest, title: str, error: PidispatchError) -> HttpResponseBase:
-    """Say why not; what is wrong with a file quotes what stands in it, and is for who may change it."""
-    environment = settings.PIDISPATCH_ENVIRONMENT
     problems: tuple[str, ...] = error.problems if isinstance(error, ConfigurationError) else (str(error),)
     if not request.user.has_perm(Access.CONFIGURE):
-        problems = tuple(veiled(one, environment) for one in problems)
+        problems = tuple(veiled(one, settings.PIDISPATCH_ENVIRONMENT) for one in problems)
     return render(request, "trigger_unable.html", title, {"problems": problems})

@@ -78,7 +78,7 @@ class Editor:
 
     def entry(self, index: int) -> tuple[Any, str]:
         """Find an entry by its place, with the lock of the file that it stands in."""
-        document = self.document()
+        document = writing.document_of(self.path)
         entries = document.get(PART) if isinstance(document, dict) else None
         if not isinstance(entries, list) or index >= len(entries):
             raise ConfigurationError(

@@ -1,0 +1,115 @@
+"""The form of a schedule and its entry: what the form has no field for stays, and who may change what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dispatch.console.trigger_form import FIELDS, entry_of, has_form, of_entry, of_texts, with_problems
+from dispatch.console.trigger_privilege import PRIVILEGED, for_log, touched
+from dispatch.operator_files.problems import OperatorFileError
+from dispatch.triggers.parse import parse
+
+LINE = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_categories=("C", "Z")), min_size=1
+)
+VALUES = {"text": LINE, "lines": LINE, "number": st.integers(0, 10**11), "flag": st.just(True)}
+ON = st.fixed_dictionaries(
+    {"type": st.just("cron")}, optional={f.key: VALUES[f.kind] for f in FIELDS if f.part == "on"}
+)
+RUN = st.fixed_dictionaries(
+    {"kind": st.just("local")},
+    optional={f.key: VALUES[f.kind] for f in FIELDS if f.part == "run"} | {"image": LINE, "odd": st.none()},
+)
+ENTRIES = st.fixed_dictionaries({"on": ON, "run": RUN}, optional={"note": LINE})
+
+
+def sent(form):
+    """The form as a browser sends it."""
+    return {one.name: one.value.replace("\n", "\r\n") for one in form if one.value}
+
+
+@settings(max_examples=60)
+@given(ENTRIES)
+def test_a_form_that_is_sent_as_it_was_shown_changes_nothing(entry):
+    assert has_form(entry)
+    assert json.dumps(entry_of(of_texts(sent(of_entry(entry))), entry)) == json.dumps(entry)
+
+
+def test_what_is_typed_goes_into_the_entry_as_it_is():
+    before = {
+        "on": {"type": "cron", "id": "a", "pattern": "1 * * * *", "tz": "UTC"},
+        "run": {"github": False},
+    }
+    before["run"] |= {"kind": "local", "secrets": {"A": "b"}, "maxTurns": 4}
+
+    made = entry_of(
+        of_texts({"id": " b ", "pattern": "@daily", "task": "x\r\ny", "max_turns": "many"}), before
+    )
+
+    assert made == {
+        "on": {"type": "cron", "id": "b", "pattern": "@daily"},
+        "run": {
+            "github": False,
+            "kind": "local",
+            "secrets": {"A": "b"},
+            "maxTurns": "many",
+            "task": "x\ny",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *(7, {}, {"on": [], "run": {}}, {"on": {"type": "issue"}, "run": {}}),
+        *(
+            {"on": {"type": "cron", "tz": None}, "run": {}},
+            {"on": {"type": "cron"}, "run": {"maxTurns": True}},
+        ),
+    ],
+)
+def test_an_entry_that_the_form_cannot_hold_has_none(entry):
+    assert not has_form(entry)
+
+
+def test_what_is_wrong_stands_beside_its_field():
+    entry = entry_of(of_texts({"id": "a:b", "pattern": "x", "folder": "/", "max_turns": "0", "flow": "f"}))
+    with pytest.raises(OperatorFileError) as refused:
+        parse(json.dumps({"triggers": [entry, {"on": 1}]}).encode(), name="/a: trigger at index 9: on.id is")
+
+    fields, rest = with_problems(of_entry(entry), refused.value.problems)
+
+    assert {one.name for one in fields if one.problem} == {"id", "pattern", "max_turns", "task"}
+    assert next(one for one in fields if one.name == "id").problem.startswith(
+        "It is 'a:b'; allowed is a name"
+    )
+    assert all("trigger at index 1" in one for one in rest)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "keys"),
+    [
+        (None, {"run": {"image": "x"}}, ("image",)),
+        ({"run": {"image": "x", "flow": "a"}}, {"run": {"image": "x", "flow": "b"}}, ()),
+        ({"run": {"resume": True}}, {"run": {"resume": 1}}, ("resume",)),
+        ({"run": {"secrets": {"A": "b"}}}, {"run": {}}, ("secrets",)),
+        ({"run": dict.fromkeys(PRIVILEGED, 1)}, None, PRIVILEGED),
+        ({"run": [1]}, 7, ()),
+    ],
+)
+def test_a_change_of_a_privileged_key_is_seen(before, after, keys):
+    assert touched(before, after) == keys
+
+
+def test_the_log_tells_that_a_folder_or_task_changed_and_not_which():
+    entry = {"on": {"type": "cron", "id": "a"}, "run": {"folder": "/secret", "flow": "f"}, "secret": ["s"]}
+    told = for_log(entry)
+
+    assert "secret" not in json.dumps(list(told.values()))
+    assert (told["on"], told["run"]["flow"]) == (entry["on"], "f")
+    assert told["run"]["folder"] != for_log({"run": {"folder": "/other"}})["run"]["folder"]
+    assert (for_log(None), for_log("secret")[:7]) == (None, "sha256:")
