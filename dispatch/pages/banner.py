@@ -8,10 +8,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from dispatch.console.status import read_status
+from dispatch.console import fleet
+from dispatch.console.fleet_facts import FleetFacts
 from dispatch.pages.access import Access, page
 from dispatch.pages.frame import fragment
-from dispatch.pages.sight import Sight, Unseen, sight
+from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.switch_state import SwitchState, state_of, unseen
 from dispatch.pages.veil import veiled
 
@@ -19,19 +20,18 @@ from dispatch.pages.veil import veiled
 SHOWN = "shown"
 
 
-def switch_state(seen: Sight) -> SwitchState:
-    """Read how the switch stands, or that it cannot be seen."""
-    status = seen.read(read_status)
-    if isinstance(status, Unseen):
-        return unseen(veiled(status.why, settings.PIDISPATCH_ENVIRONMENT))
-    return state_of(status)
+def switch_state(facts: FleetFacts | Unseen) -> SwitchState:
+    """Tell how the switch stands, or that it cannot be seen."""
+    if isinstance(facts, Unseen):
+        return unseen(veiled(facts.why, settings.PIDISPATCH_ENVIRONMENT))
+    return state_of(facts)
 
 
 @page(Access.VIEW)
 def show(request: HttpRequest) -> HttpResponseBase:
     """Answer the banner, or 204 where the browser has it as it is."""
     with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
-        state = switch_state(seen)
+        state = switch_state(seen.read(fleet.read))
     token = sha256(f"{state.tone}{state.head}{state.about}".encode()).hexdigest()[:16]
     if request.GET.get(SHOWN) == token:
         return HttpResponse(status=204)

@@ -57,7 +57,6 @@ class Care:
 
 def read_now(seen: Sight) -> Now:
     """Read switch, counts and budget."""
-    switch = switch_state(seen)
     facts = seen.read(fleet.read)
     caps, why = _caps()
     spent = seen.read(lambda client: budget.read(client, caps)) if caps else None
@@ -65,7 +64,7 @@ def read_now(seen: Sight) -> Now:
     if seen.fault:
         notices = [f"{_veiled(seen.fault)} What stands there is not shown."]
     return Now(
-        switch=switch,
+        switch=switch_state(facts),
         cards=fleet_cards(facts) if isinstance(facts, FleetFacts) else [],
         bars=bars(spent) if isinstance(spent, budget.Budget) else [],
         scopes=scope_notes(spent) if isinstance(spent, budget.Budget) else [],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from dispatch.console.arguments import one_line
-from dispatch.console.instants import stamp
+from dispatch.console.fleet_facts import FleetFacts, Pause
 from dispatch.console.switched import counted
+from dispatch.pages.switch_view import about_pause
+from hosts.rows import Unreachable
 
-_LONGEST = 200
+_LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +26,21 @@ class SwitchState:
         return self.tone == "good"
 
 
-def state_of(status: Mapping[str, Any]) -> SwitchState:
-    """Read it out of the figures of `status`."""
-    about = _about(status.get("pause"))
-    if status["pausedState"]:
-        return SwitchState("bad", "Everything is paused: no job starts.", about)
-    if status.get("pausedPartial"):
-        queues = status["pausedQueues"]
-        are = "is" if len(queues) == 1 else "are"
-        return SwitchState("warn", f"{counted(queues)} {are} paused; the other queues run.", about)
-    gap = status.get("fleet")
-    if gap:
-        return SwitchState("warn", f"No pause is seen, but not every queue could be read ({gap}).")
+def state_of(facts: FleetFacts) -> SwitchState:
+    """Judge what stands in Valkey."""
+    if facts.pause:
+        return SwitchState("bad", "The whole fleet is paused: no job starts.", _about(facts.pause))
+    paused = {name: look.pause for name, look in facts.queues.items() if look.pause}
+    if paused:
+        first = _about(next(iter(paused.values())))
+        about = first if len(set(paused.values())) == 1 else f"{next(iter(paused))}: {first}"
+        if len(paused) == len(facts.queues):
+            return SwitchState("bad", "Every known queue is paused, each by itself.", about)
+        are = "is" if len(paused) == 1 else "are"
+        return SwitchState("warn", f"Half switched: {counted(list(paused))} {are} paused, others run.", about)
+    if isinstance(facts.roster, Unreachable):
+        gap = f"the registry of hosts cannot be read ({facts.roster.reason})"
+        return SwitchState("warn", f"No pause is seen, but {gap}: there may be more queues.")
     return SwitchState("good", "No queue is paused: jobs start.")
 
 
@@ -47,12 +49,5 @@ def unseen(why: str) -> SwitchState:
     return SwitchState("warn", "The kill switch cannot be seen from here.", why)
 
 
-def _about(pause: Mapping[str, Any] | None) -> str:
-    if pause is None:
-        return ""
-    who = f"Paused by {one_line(pause['by'])[:_LONGEST]}" if pause["by"] else "Paused"
-    since = f" since {stamp(pause['since'])}" if pause["since"] else ""
-    until = pause["until"]
-    ends = f" until {stamp(until)}" if until else " until somebody resumes it"
-    reason = one_line(pause["reason"])[:_LONGEST]
-    return f"{who}{since}{ends}{f': {reason}' if reason else '.'}"
+def _about(pause: Pause) -> str:
+    return f"Paused {about_pause(pause)}"[:_LONGEST]

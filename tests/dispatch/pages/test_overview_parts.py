@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from dispatch.console.budget import Budget
 from dispatch.console.findings import Area
+from dispatch.console.fleet_facts import Pause
+from dispatch.console.instants import stamp
 from dispatch.money.reading import BudgetUse, Standing, WindowUse
 from dispatch.money.windows import Window
 from dispatch.pages.doctor_rounds import SECONDS_APART, Looked, Rounds
@@ -21,9 +24,9 @@ from dispatch.pages.switch_state import state_of
 from dispatch.pages.veil import HIDDEN, veiled
 from hosts.rows import Unreachable
 from runs.workspace.scope import hash16
-from tests.dispatch.fleetkit import fleet, known, queue, row
+from tests.dispatch.fleetkit import NOW, fleet, known, queue, row
 
-PAUSE = {"by": "carol", "reason": "deploy", "since": 1_800_000_000_000, "until": None}
+PAUSE = Pause(by="carol", reason="deploy", since_ms=NOW)
 NAMED = {
     "HOME": "/root",
     "PI_TRIGGERS_FILE": "/root/hidden/t.json",
@@ -33,25 +36,31 @@ NAMED = {
 
 
 @pytest.mark.parametrize(
-    ("status", "tone", "said"),
+    ("facts", "tone", "said"),
     [
-        ({"pausedState": False}, "good", "No queue is paused"),
-        ({"pausedState": True, "pause": PAUSE}, "bad", "until somebody resumes it: deploy"),
+        (fleet(row("a")), "good", "No queue is paused"),
         (
-            {"pausedState": True, "pause": {**PAUSE, "until": 10**18, "by": ""}},
+            fleet(row("a"), pause=PAUSE),
             "bad",
-            "Paused since 2027-01-15",
+            "no job starts. Paused by carol since 2027-01-15",
         ),
+        (fleet(row("a"), pause=replace(PAUSE, until_ms=NOW)), "bad", f"until {stamp(NOW)}: deploy"),
         (
-            {"pausedState": False, "pausedPartial": True, "pausedQueues": ["pi-jobs@a"], "pause": PAUSE},
-            "warn",
-            "pi-jobs@a is paused; the other queues run.",
+            fleet(queue("pi-jobs", pause=PAUSE)),
+            "bad",
+            "is paused, each by itself. Paused by",
         ),
-        ({"pausedState": False, "fleet": "registry: wrong-type"}, "warn", "registry: wrong-type"),
+        (fleet(row("a"), queue("pi-jobs@a", pause=PAUSE)), "warn", "pi-jobs@a is paused, others run. Paused"),
+        (
+            fleet(row("b"), *(queue(f"pi-jobs@{host}", pause=Pause(by=host)) for host in "ac")),
+            "warn",
+            "2 queues: pi-jobs@a, pi-jobs@c are paused, others run. pi-jobs@a: Paused by a until resumed",
+        ),
+        (fleet(roster=Unreachable("wrong-type")), "warn", "cannot be read (wrong-type)"),
     ],
 )
-def test_the_switch_is_said_in_words(status, tone, said):
-    state = state_of(status)
+def test_the_switch_is_said_in_words(facts, tone, said):
+    state = state_of(facts)
     assert (state.tone, state.is_quiet) == (tone, tone == "good")
     assert said in f"{state.head} {state.about}"
 
