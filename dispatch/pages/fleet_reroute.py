@@ -17,15 +17,19 @@ from dispatch.pages import audit, fleet_rerouting, operations
 from dispatch.pages.access import Access, action
 from dispatch.pages.acting import by
 from dispatch.pages.fleet import known_name
-from dispatch.pages.fleet_reading import read_host
+from dispatch.pages.fleet_reading import HostFacts, read_host
 from dispatch.pages.frame import render
 from dispatch.pages.operation_state import Progress, Result
 from dispatch.pages.operations import Operation
-from dispatch.pages.sight import Unseen, sight
+from dispatch.pages.sight import Sight, Unseen, sight
 from dispatch.pages.veil import veiled
 from hosts import names
 from hosts.switches import LONGEST_TEXT
 from pidispatch_site.errors import PidispatchError
+
+# Reading what more jobs are to do takes longer than a page may: those are tried in the background, too.
+MOST_AT_ONCE = 1500
+_TRY = "try"
 
 
 @action(Access.OPERATE)
@@ -36,7 +40,7 @@ def show(request: HttpRequest, host: str) -> HttpResponseBase:
         return _ask(request, host, request.GET)
     reason = one_line(request.POST.get("reason", ""))[:LONGEST_TEXT]
     try:
-        wish = _wish(host, request.POST, is_tried=False)
+        wish = _wish(host, request.POST, is_tried=_TRY in request.POST)
         begun = operations.begin(
             settings.PIDISPATCH_ENVIRONMENT,
             kind="reroute",
@@ -44,7 +48,7 @@ def show(request: HttpRequest, host: str) -> HttpResponseBase:
             reason=reason,
             work=_work(wish),
             columns=fleet_rerouting.COLUMNS,
-            ended=_logging(request, wish, reason),
+            ended=_nothing if wish.is_tried else _logging(request, wish, reason),
         )
     except PidispatchError as error:
         return _ask(request, host, request.POST, fault=_said(str(error)))
@@ -57,10 +61,7 @@ def _wish(host: str, given: QueryDict, *, is_tried: bool) -> Wish:
 
 
 def _ask(request: HttpRequest, host: str, given: QueryDict, fault: str = "") -> HttpResponseBase:
-    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
-        facts = seen.read(lambda client: read_host(client, host))
-        tried = None if isinstance(facts, Unseen) else _tried(seen.read, host, given)
-    context = {
+    context: dict[str, Any] = {
         "host": host,
         "host_url": reverse("admin:console_fleet_host", args=[host]),
         "to": given.get("to", ""),
@@ -68,21 +69,28 @@ def _ask(request: HttpRequest, host: str, given: QueryDict, fault: str = "") -> 
         "reason": given.get("reason", ""),
         "longest_reason": LONGEST_TEXT,
         "fault": fault,
-        "unseen": _said(facts.why) if isinstance(facts, Unseen) else "",
-        "choices": fleet_rerouting.choices(None if isinstance(facts, Unseen) else facts),
-        "needs_drain": not isinstance(facts, Unseen) and facts.is_taking,
-        **(tried or {}),
+        "choices": fleet_rerouting.choices(None),
     }
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        facts = seen.read(lambda client: read_host(client, host))
+        if isinstance(facts, Unseen):
+            context["unseen"] = _said(facts.why)
+        else:
+            context |= {"choices": fleet_rerouting.choices(facts), "needs_drain": facts.is_taking}
+            context |= _tried(seen, facts, given)
     return render(request, "fleet_reroute.html", f"Reroute {names.host_queue(host)}", context)
 
 
-def _tried(read: Callable[[Callable[[Any], Any]], Any], host: str, given: QueryDict) -> dict[str, Any]:
-    """Find out what would be done; a refusal is a sentence."""
+def _tried(seen: Sight, facts: HostFacts, given: QueryDict) -> dict[str, Any]:
+    """Find out what would be done; a refusal is a sentence, and very many jobs are only counted."""
     try:
-        wish = _wish(host, given, is_tried=True)
+        wish = _wish(facts.name, given, is_tried=True)
     except PidispatchError as error:
         return {"refusal": _said(str(error))}
-    found = read(lambda client: reroute(client, wish))
+    queue = facts.fleet.queues.get(facts.queue)
+    if queue and queue.jobs > MOST_AT_ONCE:
+        return {"many": queue.jobs}
+    found = seen.read(lambda client: reroute(client, wish))
     if isinstance(found, Unseen):
         return {"refusal": _said(found.why)}
     return {"preview": fleet_rerouting.preview(found)}
@@ -101,6 +109,10 @@ def _work(wish: Wish) -> Callable[[Operation], Result]:
         return fleet_rerouting.result(found)
 
     return work
+
+
+def _nothing(progress: Progress) -> None:
+    """Leave the log alone: nothing was changed."""
 
 
 def _logging(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progress], object]:

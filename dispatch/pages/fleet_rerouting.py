@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dispatch.console import rerouted
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.reroute import SHARED
@@ -80,21 +81,16 @@ def _group(title: str, job_ids: list[str] | tuple[str, ...]) -> Group:
 
 def rows(found: Rerouted) -> Iterator[Row]:
     """Say of each job what became of it."""
+    done = "would move" if found.is_tried else "moved"
     for queue, ids in sorted(found.moved.items()):
-        yield from (Row((one_line(job_id), queue, "moved"), is_good=True) for job_id in ids)
+        yield from (Row((one_line(job_id), queue, done), is_good=True) for job_id in ids)
     for one in found.stayed:
         yield Row((one_line(one.job_id), found.queue, f"stays: {one.why}"), is_good=False)
 
 
 def result(found: Rerouted) -> Result:
     """Say what came of it all; not all is good while a job that has not started stays."""
-    count = sum(map(len, found.moved.values()))
-    summary = f"Moved {number_of(count, 'job', 'jobs')} away from {found.queue}."
+    summary = next(rerouted.lines(found))
     if found.waiting:
         summary += f" {number_of(found.waiting, 'waiting job stays', 'waiting jobs stay')}."
     return Result(summary, is_good=not found.waiting, notes=tuple(found.notes))
-
-
-def counts(found: Rerouted) -> dict[str, object]:
-    """Put it into the shape of the log: how many went where, and how many stayed."""
-    return {"moved": {queue: len(ids) for queue, ids in found.moved.items()}, "stayed": len(found.stayed)}

@@ -66,7 +66,8 @@ def _drain(facts: HostFacts) -> Iterator[str]:
     yield f"{facts.name} takes no new job from any queue, until somebody undrains it or the drain ends."
     yield _running(facts)
     if queue:
-        yield f"{number_of(queue.jobs, 'job', 'jobs')} of {facts.queue} wait for it; a reroute moves them."
+        wait = number_of(queue.jobs, "job waits", "jobs wait")
+        yield f"{wait} in {facts.queue} for it; a reroute moves what others can do."
     if facts.drain:
         yield f"It is drained {flag_words(facts.drain)}. This takes that one's place."
     if facts.look is None or facts.look.presence is not Presence.ALIVE:

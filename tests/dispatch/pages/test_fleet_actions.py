@@ -1,0 +1,238 @@
+"""Draining and rerouting a host from the browser: what is shown before, what is done, what the log keeps."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import time
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client, override_settings
+
+from dispatch.pages import fleet_reroute
+from hosts import switches
+from tests.dispatch.consolekit import NOBODY
+from tests.dispatch.fleetkit import appear
+from tests.dispatch.queuekit import Host, age_beat, everything, listed
+from tests.dispatch.test_command_reroute import enqueue_forge
+
+ALPHA = "/admin/fleet/host/alpha/"
+DRAIN, UNDRAIN, REROUTE = (f"{ALPHA}{verb}/" for verb in ("drain", "undrain", "reroute"))
+EVIL = "<script>alert(1)</script>"
+
+
+def member(name, *, csrf=False):
+    """Log somebody in; no groups, which the end of a test with transactions takes away."""
+    user = User.objects.create_user(name, is_staff=True)
+    may = ["view_fleet"] + (["operate_fleet"] if name == "operator" else [])
+    user.user_permissions.set(Permission.objects.filter(codename__in=may))
+    client = Client(enforce_csrf_checks=csrf)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def environment(valkey_url, tmp_path):
+    def changed(**variables):
+        there = {"VALKEY_URL": valkey_url, "PI_STATE_DIR": str(tmp_path)}
+        return override_settings(PIDISPATCH_ENVIRONMENT={**there, **variables})
+
+    return changed
+
+
+@pytest.fixture
+def operator(db):
+    return member("operator")
+
+
+def text_of(response):
+    main = response.content.decode().partition('id="content"')[2]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", main)).split())
+
+
+def logged():
+    return [(one.object_id, json.loads(one.change_message)) for one in LogEntry.objects.order_by("pk")]
+
+
+def drain_of(valkey, host="alpha"):
+    return switches.read(valkey, (), host=host).drain
+
+
+def until(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.02)
+    return found
+
+
+def test_a_drain_shows_what_goes_on_then_holds_and_is_in_the_log(valkey, environment, operator):
+    host = Host(valkey, name="alpha", queue="pi-jobs@alpha")
+    host.enqueue("a", "b")
+    host.beats.register()
+    host.start()
+    appear(valkey, "alpha")
+    before = everything(valkey)
+
+    with environment():
+        asked = text_of(operator.get(DRAIN))
+        assert everything(valkey) == before
+        done = operator.post(DRAIN, {"reason": "new\ndisk", "lasting": "90m"}, follow=True)
+
+    assert "alpha takes no new job from any queue" in asked
+    assert "1 job that it has goes on to the end." in asked
+    assert "1 job waits in pi-jobs@alpha for it" in asked
+    assert done.redirect_chain == [(ALPHA, 302)]
+    assert "alpha takes no new job on unix://(a path), until" in done.content.decode()
+    flag = drain_of(valkey)
+    assert (flag.by, flag.reason, flag.until_ms - flag.since_ms) == (
+        "operator (console)",
+        "new disk",
+        90 * 60 * 1000,
+    )
+    as_kept = {"by": flag.by, "reason": flag.reason, "since": flag.since_ms, "until": flag.until_ms}
+    (entry,) = logged()
+    assert entry == (
+        "alpha",
+        {"action": "host-drain", "reason": "new disk", "before": None, "after": as_kept},
+    )
+
+    with environment():
+        again = text_of(operator.get(DRAIN))
+        ended = text_of(operator.get(UNDRAIN))
+        operator.post(UNDRAIN, {"reason": "done"})
+
+    assert "by operator (console), until" in again
+    assert "alpha takes jobs again" in ended
+    assert drain_of(valkey) is None
+    assert logged()[1] == (
+        "alpha",
+        {"action": "host-undrain", "reason": "done", "before": as_kept, "after": None},
+    )
+
+
+@pytest.mark.parametrize("lasting", ["soon", "0m", "-1h", "90", EVIL])
+def test_a_wrong_duration_does_nothing_and_is_said(lasting, valkey, environment, operator):
+    appear(valkey, "alpha")
+    before = everything(valkey)
+
+    with environment():
+        response = operator.post(DRAIN, {"reason": EVIL, "lasting": lasting})
+
+    assert "expected a whole number with s, m, h or d behind it" in text_of(response)
+    assert "<script>alert" not in response.content.decode()
+    assert (everything(valkey), logged()) == (before, [])
+
+
+@pytest.mark.parametrize("url", [DRAIN, UNDRAIN, REROUTE])
+def test_without_valkey_the_page_says_so_and_what_is_not_known_is_in_the_log(url, environment, operator):
+    with environment(VALKEY_URL=NOBODY):
+        asked = operator.get(url)
+        done = operator.post(url, {"reason": "x"}) if url != REROUTE else None
+
+    assert (asked.status_code, "does not answer" in text_of(asked)) == (200, True)
+    if done:
+        assert "Not confirmed as" in text_of(done) or "does not answer" in text_of(done)
+        assert logged()[0][1]["after"] == {"unconfirmed": True}
+
+
+@pytest.mark.parametrize("url", [DRAIN, UNDRAIN, REROUTE])
+def test_a_viewer_and_a_form_of_another_site_are_refused(url, valkey, environment, db):
+    appear(valkey, "alpha")
+    before = everything(valkey)
+
+    with environment():
+        viewer, forged = member("viewer"), member("operator", csrf=True)
+        answers = [viewer.get(url), viewer.post(url, {"reason": "x"}), forged.post(url, {"reason": "x"})]
+        nobody = Client().post(url, {"reason": "x"})
+        offers = text_of(viewer.get(ALPHA)), text_of(forged.get(ALPHA))
+
+    assert [one.status_code for one in answers] == [403, 403, 403]
+    assert nobody.status_code == 302
+    assert ["Drain" in text for text in offers] == [False, True]
+    assert everything(valkey) == before
+
+
+@pytest.fixture
+def left(valkey):
+    """The queue of alpha, which is gone: two jobs of a forge, one on a folder; beta lives."""
+    host = Host(valkey, queue="pi-jobs@alpha")
+    host.beats.register()
+    age_beat(valkey, host, 1000)
+    enqueue_forge(host, "1", "2")
+    host.enqueue("local-1")
+    appear(valkey, "beta")
+    return host
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reroute_shows_what_moves_and_what_stays_then_moves_it(valkey, left, environment):
+    operator = member("operator")
+    before = everything(valkey)
+
+    with environment():
+        asked = text_of(operator.get(REROUTE))
+        assert everything(valkey) == before
+        begun = operator.post(REROUTE, {"reason": "gone", "to": "beta"})
+        progress = until(lambda: _over(text_of(operator.get(begun["Location"]))))
+
+    assert "2 jobs to pi-jobs gh-1 gh-2" in asked
+    assert "1 job stays: its folder is on alpha" in asked
+    assert (listed(valkey, "pi-jobs@beta"), listed(valkey, "pi-jobs@alpha")) == (
+        ["gh-1", "gh-2"],
+        ["local-1"],
+    )
+    assert "Moved 2 jobs away from pi-jobs@alpha. 1 waiting job stays." in progress
+    assert "gh-2 pi-jobs@beta moved" in progress
+    target, entry = until(logged)[0]
+    assert (target, entry["action"], entry["reason"]) == ("alpha", "host-reroute", "gone")
+    assert entry["before"] == {"queue": "pi-jobs@alpha", "to": "beta", "sameFolders": False}
+    assert entry["after"]["said"] == "Moved 2 jobs away from pi-jobs@alpha. 1 waiting job stays."
+
+
+def _over(text):
+    return text if "away from" in text else None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_very_many_are_tried_in_the_background_which_changes_no_job(valkey, left, environment, monkeypatch):
+    monkeypatch.setattr(fleet_reroute, "MOST_AT_ONCE", 2)
+    operator = member("operator")
+
+    with environment():
+        asked = text_of(operator.get(REROUTE))
+        begun = operator.post(REROUTE, {"try": "on"})
+        progress = until(lambda: _over(text_of(operator.get(begun["Location"]))))
+
+    assert "3 jobs wait there" in asked
+    assert "Would move 2 jobs away from pi-jobs@alpha." in progress
+    assert (listed(valkey, "pi-jobs@alpha"), logged()) == (["gh-1", "gh-2", "local-1"], [])
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        pytest.param("alpha", "names alpha itself", id="itself"),
+        pytest.param(EVIL, "is no worker's name", id="no name"),
+        pytest.param("nobody", "nobody is not alive", id="nobody"),
+    ],
+)
+def test_a_place_that_cannot_be_is_said(to, said, left, environment, operator):
+    with environment():
+        response = operator.get(REROUTE, {"to": to})
+
+    assert said in text_of(response)
+    assert "<script>alert" not in response.content.decode()
+
+
+def test_a_host_that_takes_jobs_is_drained_first(valkey, left, environment, operator):
+    appear(valkey, "alpha")
+
+    with environment():
+        text = text_of(operator.get(REROUTE))
+
+    assert "would go on taking jobs" in text
+    assert "Drain alpha first." in text
