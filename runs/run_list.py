@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
-from runs import wording
+from runs import walk, wording
 from runs.history import MAX_CHOICES, Page
 from runs.list_address import NEWER_THAN, OLDER_THAN, Asked
 from runs.models import Run
-from runs.walk import FARTHEST, NONE, Facet
+from runs.walk import NONE, Facet
 
 #: Facets of few values are chosen from; of the others one may type a value that is not offered.
 CHOSEN = (Facet.OUTCOME, Facet.REASON, Facet.KIND, Facet.HOST)
@@ -97,7 +97,7 @@ def looked_to(page: Page) -> str:
         return ""
     moment = wording.moment_of(page.looked_to.position)
     return (
-        f"Values that seldom meet: {FARTHEST:,} runs were looked at, to {moment} UTC. Go on with the link"
+        f"Values that seldom meet: {walk.FARTHEST:,} runs were looked at, to {moment} UTC. Go on with the link"
         " below, or bound the time."
     )
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.contrib.admin.utils import quote
 from django.urls import NoReverseMatch, reverse
 
 from pidispatch_site.errors import PidispatchError
@@ -114,11 +113,11 @@ def logs_command(run: Run) -> str:
 
 
 def again_url(run: Run) -> str | None:
-    """Give the address that starts a local job again; None for another kind, or where there is none."""
+    """Give the address to post a local job's id to; None for another kind, or where nothing starts jobs."""
     if run.kind != "local" or not run.job_id:
         return None
     try:
-        return reverse("admin:console_rerun", args=[quote(run.job_id)])
+        return reverse("admin:console_rerun")
     except NoReverseMatch:
         return None
 

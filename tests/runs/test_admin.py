@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
-from runs import rows
+from runs import rows, walk
 from runs.models import Run
 from runs.outcome import Outcome, Reason
 from runs.record import Attempt, Record
@@ -90,7 +90,14 @@ def test_runs_that_ended_in_the_same_instant_are_each_shown_once(viewer):
         pytest.param({"outcome": "failed", "reason": "-", "kind": "github"}, {"c"}, id="several"),
         pytest.param({"host": "build-2", "reason": "-"}, set(), id="several that contradict"),
         pytest.param({"host": "nobody"}, set(), id="a value that does not exist"),
+        pytest.param({"flow": "fix"}, {"b", "d"}, id="flow"),
+        pytest.param({"model": "haiku", "flow": "fix"}, {"d"}, id="model"),
+        pytest.param({"since": "2026-01-05 12:00:20"}, {"b", "c", "d"}, id="since"),
+        pytest.param({"until": "2026-01-05 12:00:30", "kind": "local"}, {"a", "b"}, id="until"),
+        pytest.param({"since": "2026-01-06", "outcome": "failed"}, set(), id="another time"),
+        pytest.param({"since": "tomorrow", "kind": "github"}, {"c", "d"}, id="an instant that is none"),
         pytest.param({"q": "b"}, {"b"}, id="an id"),
+        pytest.param({"q": "b", "since": "2026-01-06"}, set(), id="an id at another time"),
         pytest.param({"q": "b", "outcome": "failed", "reason": "stalled"}, {"b"}, id="an id and what it has"),
         pytest.param({"q": "b", "reason": "-"}, set(), id="an id and what it has not"),
         pytest.param({"q": "B"}, set(), id="an id in other letters"),
@@ -98,6 +105,7 @@ def test_runs_that_ended_in_the_same_instant_are_each_shown_once(viewer):
         pytest.param({"q": "%"}, set(), id="no pattern"),
         pytest.param({"q": "", "host": ""}, {"a", "b", "c", "d"}, id="nothing"),
         pytest.param({"older_than": "x~y"}, {"a", "b", "c", "d"}, id="a key that is none"),
+        pytest.param({"older_than": "5~\0", "host": "\0", "q": "\0"}, {"a", "b", "c", "d"}, id="no text"),
         pytest.param({"older_than": "9" * 40 + "~y"}, {"a", "b", "c", "d"}, id="a key too large"),
     ],
 )
@@ -105,10 +113,17 @@ def test_the_list_is_filtered(asked, shown, viewer):
     rows.write(
         [
             a_record(1, job_id="a"),
-            a_record(2, job_id="b", outcome=Outcome.FAILED, reason="stalled"),
+            a_record(2, job_id="b", outcome=Outcome.FAILED, reason="stalled", flow="fix"),
             a_record(3, job_id="c", outcome=Outcome.FAILED, kind="github"),
             a_record(
-                4, job_id="d", outcome=Outcome.POLICY, reason="over-budget", kind="github", host="build-2"
+                4,
+                job_id="d",
+                outcome=Outcome.POLICY,
+                reason="over-budget",
+                kind="github",
+                host="build-2",
+                flow="fix",
+                model="haiku",
             ),
         ]
     )
@@ -140,7 +155,7 @@ def test_an_id_is_found_by_its_beginning_the_latest_of_too_many(viewer):
 def test_the_list_costs_the_same_few_statements_at_any_size(count, viewer, django_assert_max_num_queries):
     stored(count)
 
-    with django_assert_max_num_queries(9) as asked:
+    with django_assert_max_num_queries(11) as asked:
         viewer.get(LIST, {"outcome": "completed", "host": "build-1"})
 
     assert not any("COUNT(" in statement["sql"] for statement in asked.captured_queries)
@@ -155,6 +170,9 @@ def test_the_list_costs_the_same_few_statements_at_any_size(count, viewer, djang
         {"older_than": "1767614400000~local-00000001"},
         {"newer_than": "1767614400000~local-00000001", "kind": "local"},
         {"q": "local-"},
+        {"reason": "-"},
+        {"flow": "audit", "since": "2026-01-01"},
+        {"model": "claude-sonnet-x", "until": "2026-02-01", "reason": "-", "older_than": "1767614400000~x"},
     ],
 )
 @pytest.mark.sqlite
@@ -162,19 +180,20 @@ def test_every_question_walks_an_index_and_sorts_no_table(asked, viewer, django_
     stored(3)
     from django.db import connection
 
-    with django_assert_max_num_queries(9) as statements:
+    with django_assert_max_num_queries(11) as statements:
         viewer.get(LIST, asked)
 
-    # The values of a facet are found one step at a time, over a handful of rows of their own.
-    runs = [
-        item["sql"] for item in statements.captured_queries if item["sql"].startswith('SELECT "runs_run"')
-    ]
+    asked_of_runs = [item["sql"] for item in statements.captured_queries if "runs_run" in item["sql"]]
+    assert len(asked_of_runs) >= 2
     with connection.cursor() as cursor:
-        for sql in runs:
+        for sql in asked_of_runs:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
-            plan = " ".join(step[-1] for step in cursor.fetchall())
-            assert "USING INDEX" in plan
-            assert "TEMP B-TREE" not in plan
+            steps = [step[-1] for step in cursor.fetchall()]
+            of_table = [step for step in steps if "runs_run" in step]
+            assert of_table
+            assert all("USING" in step and "INDEX" in step for step in of_table), steps
+            # What is sorted is what one walk found.
+            assert not [step for step in steps if "TEMP B-TREE" in step] or "AS walked" in sql, steps
 
 
 def test_the_page_of_a_run_shows_every_field(viewer):
@@ -331,3 +350,59 @@ def test_the_record_of_a_retried_attempt_is_marked(viewer):
 
     assert b"tried again" in viewer.get(LIST).content
     assert b"It will be tried again." in viewer.get(detail(a_record(1).job_id)).content
+
+
+def test_a_run_names_what_started_it_and_what_it_started(viewer):
+    rows.write([a_record(1), a_record(2, parent_job_id=a_record(1).job_id)])
+    rows.write([a_record(10 + number, parent_job_id=a_record(2).job_id) for number in range(25)])
+
+    shown = viewer.get(detail(a_record(2).job_id)).content.decode()
+
+    assert f'Started by <a href="{detail(a_record(1).job_id)}"' in shown
+    assert len(re.findall(r"Started <a href=", shown)) == 20
+    assert "It started more" in shown
+    assert "Chain</h2>" in viewer.get(detail(a_record(1).job_id)).content.decode()
+    rows.write([a_record(50)])
+    assert "Chain</h2>" not in viewer.get(detail(a_record(50).job_id)).content.decode()
+
+
+def test_values_lead_to_the_runs_that_share_them(viewer):
+    rows.write([a_record(1, flow="a&b <c>")])
+
+    shown = viewer.get(detail(a_record(1).job_id)).content.decode()
+
+    (address,) = re.findall(r'href="[^"]*(\?flow=[^"]*)"', shown)
+    assert listed(viewer.get(LIST + address)) == [a_record(1).job_id]
+
+
+@pytest.mark.parametrize(
+    ("kind", "may", "offered"), [("local", True, 1), ("github", True, 0), ("local", False, 0)]
+)
+def test_a_local_job_is_offered_to_be_run_again_to_who_may(kind, may, offered, viewer):
+    rows.write([a_record(1, kind=kind)])
+    if may:
+        operate = Permission.objects.get(codename="operate_fleet")
+        User.objects.get(username="viewer").user_permissions.add(operate)
+
+    shown = viewer.get(detail(a_record(1).job_id)).content.decode()
+
+    assert shown.count('id="run-again"') == offered
+    assert shown.count(f'name="job" value="{a_record(1).job_id}"') == offered
+
+
+def test_the_page_of_a_run_costs_few_statements(viewer, django_assert_max_num_queries):
+    rows.write([a_record(number, parent_job_id=a_record(0).job_id) for number in range(30)])
+
+    with django_assert_max_num_queries(9):
+        viewer.get(detail(a_record(1).job_id))
+
+
+def test_an_early_end_of_a_walk_and_an_instant_that_is_none_are_said(viewer, monkeypatch):
+    monkeypatch.setattr(walk, "FARTHEST", 5)
+    stored(30)
+    rows.write([a_record(100 + number, model="x", kind="github") for number in range(30)])
+    early = viewer.get(LIST, {"kind": "local", "model": "x", "since": "soon"})
+    assert "5 runs were looked at, to 2026-01-05 12:20:50 UTC." in early.content.decode()
+    assert b"No run matches so far." in early.content
+    assert b'rel="next"' in early.content
+    assert "“soon” (since) is no instant" in early.content.decode()
