@@ -97,8 +97,8 @@ def looked_to(page: Page) -> str:
         return ""
     moment = wording.moment_of(page.looked_to.position)
     return (
-        f"Values that seldom meet: {walk.FARTHEST:,} runs were looked at, to {moment} UTC. Go on with the link"
-        " below, or bound the time."
+        f"Values that seldom meet: {walk.FARTHEST:,} runs were looked at, to {moment} UTC. Go on with the"
+        " link below, or bound the time."
     )
 
 

@@ -94,6 +94,7 @@ def test_of_too_many_the_newest_are_in_the_file_which_says_so(monkeypatch):
     assert json.loads("".join(export.as_json(Query())))["complete"] is True
 
 
+@pytest.mark.django_db(transaction=True)
 def test_it_is_read_while_it_is_written_and_says_when_the_database_went(monkeypatch):
     monkeypatch.setattr(export, "_RUNS_AT_ONCE", 3)
     rows.write([a_record(number) for number in range(9)])
