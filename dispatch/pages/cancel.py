@@ -110,8 +110,10 @@ def _cancel(request: HttpRequest, server: Server, targets: Sequence[Target]) -> 
 def _in_background(request: HttpRequest, targets: Sequence[Target]) -> HttpResponseBase:
     target, reason, before = cancel_view.target(targets), reason_of(request), cancel_view.before(targets)
 
+    found: list[Cancelled] = []
+
     def ended(progress: operations.Progress) -> None:
-        after = {"operation": progress.id, "result": progress.result.summary if progress.result else None}
+        after = {"operation": progress.id, "state": progress.state, "became": cancel_view.counted(found)}
         record(request, "cancel-ended", target, reason=reason, before=before, after=after)
 
     operation_id = operations.begin(
@@ -119,7 +121,7 @@ def _in_background(request: HttpRequest, targets: Sequence[Target]) -> HttpRespo
         kind="cancel",
         by=by(request),
         reason=reason,
-        work=lambda operation: _work(operation, targets),
+        work=lambda operation: _work(operation, targets, found),
         columns=_COLUMNS,
         total=len(targets),
         ended=ended,
@@ -128,8 +130,10 @@ def _in_background(request: HttpRequest, targets: Sequence[Target]) -> HttpRespo
     return redirect("admin:console_operation", operation_id)
 
 
-def _work(operation: operations.Operation, targets: Sequence[Target]) -> operations.Result:
-    found: list[Cancelled] = []
+def _work(
+    operation: operations.Operation, targets: Sequence[Target], found: list[Cancelled]
+) -> operations.Result:
+    """Cancel them and tell of each; what became of them is added to `found`."""
     try:
         for some in in_chunks(operation.client, targets):
             found += some

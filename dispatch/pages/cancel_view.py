@@ -90,6 +90,11 @@ def before(targets: Sequence[Target]) -> dict[str, Any]:
     return {"stood": dict(stands), "first": [one.job_id for one in targets[:_SHOWN]]}
 
 
+def counted(found: Sequence[Cancelled]) -> dict[str, int]:
+    """Count what became of them, for the log."""
+    return dict(Counter(one.fate.value for one in found))
+
+
 def result(found: Sequence[Cancelled]) -> Result:
     """Sum up what became of them."""
     fates = Counter(one.fate for one in found)
