@@ -5,6 +5,10 @@
   const COLOURS = 6;
   const BAR_HEIGHT = 30;
   const AROUND_BARS = 70;
+  const LONGEST_LABEL = 28;
+  const MOST_TICKS = 6;
+  const DAY = 86400;
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, DAY, 2 * DAY, 7 * DAY];
   const drawn = new Map();
   const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -23,9 +27,23 @@
     if (unit === "dollars") return `$${compact.format(value)}`;
     if (unit === "percent") return `${value} %`;
     if (unit !== "seconds") return Number.isInteger(value) ? compact.format(value) : "";
-    if (value >= 5400) return `${compact.format(value / 3600)} h`;
-    return value >= 90 ? `${compact.format(value / 60)} min` : `${value} s`;
+    if (value >= 2 * DAY) return `${compact.format(value / DAY)} d`;
+    if (value >= 7200) return `${compact.format(value / 3600)} h`;
+    return value >= 120 ? `${compact.format(value / 60)} min` : `${value} s`;
   }
+
+  /* Whole minutes, hours or days between the lines of a scale of seconds; of other units the library's choice. */
+  function step({ kind, unit, series, labels }) {
+    if (unit !== "seconds") return undefined;
+    const tops = labels.map((_, place) => {
+      const values = series.map((one) => one.values[place] ?? 0);
+      return kind === "lines" ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0);
+    });
+    const top = Math.max(0, ...tops);
+    return STEPS.find((one) => top / one <= MOST_TICKS);
+  }
+
+  const cut = (label) => (label.length > LONGEST_LABEL ? `${label.slice(0, LONGEST_LABEL)}…` : label);
 
   function datasets({ kind, series }) {
     const colour = colours(series);
@@ -42,18 +60,28 @@
     }));
   }
 
-  function scales({ kind, unit }) {
+  function scales(data) {
+    const { kind, unit, labels } = data;
     const stacked = kind !== "lines";
     const grid = variable("--hairline-color");
     const ink = variable("--body-quiet-color");
     const along = { stacked, grid: { display: false }, ticks: { color: ink, maxRotation: 0, autoSkipPadding: 12 } };
-    if (kind === "bars") along.ticks.autoSkip = false;
+    if (kind === "bars") {
+      along.ticks.autoSkip = false;
+      along.ticks.callback = (value, place) => cut(labels[place]);
+    }
     const across = {
       stacked,
       beginAtZero: true,
       grid: { color: grid },
       border: { display: false },
-      ticks: { color: ink, maxTicksLimit: 6, callback: (value) => tick(value, unit) },
+      suggestedMax: unit === "percent" ? 100 : undefined,
+      ticks: {
+        color: ink,
+        maxTicksLimit: MOST_TICKS + 2,
+        stepSize: step(data),
+        callback: (value) => tick(value, unit),
+      },
     };
     return kind === "bars" ? { x: across, y: along } : { x: along, y: across };
   }
@@ -107,17 +135,22 @@
   }
 
   /* What somebody has opened stays open when a part of the page is fetched again. */
-  function keepOpen() {
-    const open = new Set([...document.querySelectorAll("details[open][id]")].map(({ id }) => id));
-    document.body.addEventListener("htmx:afterSwap", () => {
-      open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-    }, { once: true });
+  let open = [];
+
+  function rememberOpen({ detail }) {
+    if (detail.shouldSwap) open = [...detail.target.querySelectorAll("details[open][id]")].map(({ id }) => id);
+  }
+
+  function afterSwap() {
+    open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+    open = [];
+    drawAll(document);
   }
 
   function start() {
     drawAll(document);
-    document.body.addEventListener("htmx:beforeSwap", keepOpen);
-    document.body.addEventListener("htmx:afterSwap", () => drawAll(document));
+    document.body.addEventListener("htmx:beforeSwap", rememberOpen);
+    document.body.addEventListener("htmx:afterSwap", afterSwap);
     const redraw = () => drawAll(document);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
