@@ -48,6 +48,8 @@ class ConsoleSite(admin.AdminSite):
     site_header = "pi-dispatch"
     site_title = "pi-dispatch"
     enable_nav_sidebar = False
+    # The site is the console.
+    site_url = None
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Serve the console beside what is registered."""
