@@ -18,6 +18,7 @@ from dispatch.pages.fleet_lines import (
     QueueLine,
     Trait,
     Word,
+    concerning,
     host_lines,
     queue_line,
     trait_of,
@@ -91,7 +92,7 @@ def host_view(facts: HostFacts) -> HostView:
         jobs=tuple(job_lines(facts)),
         details=tuple(_details(fleet, look)),
         loaded={one.heading: trait_of(row, one, usual) for one in LOADED} if row else {},
-        findings=tuple(one for one in findings if facts.name in one.hosts),
+        findings=tuple(concerning(fleet, findings).get(facts.name, ())),
         notices=tuple(_notices(facts)),
         offers=tuple(_offers(facts)),
     )

@@ -5,7 +5,7 @@ Levels are the console's colours (`good`, `warn`, `bad`, blank); each stands bes
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -109,18 +109,21 @@ def host_lines(
 ) -> tuple[HostLine, ...]:
     """Describe these hosts; differences are told against the whole fleet."""
     usual = usual_values(facts, TRAITS, findings)
-    counts = amiss(facts, findings)
-    return tuple(_host_line(facts, host, usual, counts[host.name]) for host in hosts)
+    concern = concerning(facts, findings)
+    return tuple(_host_line(facts, host, usual, len(concern.get(host.name, ()))) for host in hosts)
 
 
-def amiss(facts: FleetFacts, findings: Sequence[Finding]) -> Counter[str]:
-    """Count by host what is to be looked after; a difference counts for those who are unlike most."""
-    compared = (*TRAITS, *LOADED)
-    checks = {one.check for one in compared}
-    found = Counter(name for one in findings if one.check not in checks for name in one.hosts)
-    usual = usual_values(facts, compared, findings)
-    for row in facts.rows if usual else ():
-        found[row.name] += sum(trait_of(row, one, usual).differs for one in compared)
+def concerning(facts: FleetFacts, findings: Sequence[Finding]) -> Mapping[str, Sequence[Finding]]:
+    """Sort findings by the hosts to look after; a difference concerns those that are unlike most."""
+    compared = {one.check: one for one in (*TRAITS, *LOADED) if one.check}
+    usual = usual_values(facts, tuple(compared.values()), findings)
+    rows = {row.name: row for row in facts.rows}
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        trait = compared.get(finding.check)
+        for name in finding.hosts:
+            if trait is None or trait_of(rows.get(name), trait, usual).differs:
+                found[name].append(finding)
     return found
 
 

@@ -10,7 +10,7 @@ from dispatch.console.findings import Finding
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.instants import stamp
-from dispatch.pages.fleet_lines import HostLine, QueueLine, amiss, host_lines, paused_words, queue_line
+from dispatch.pages.fleet_lines import HostLine, QueueLine, concerning, host_lines, paused_words, queue_line
 from hosts.rows import Presence, Unreachable, UnreadableRow
 
 # More rows than this help nobody, and each browser asks for them every few seconds.
@@ -68,7 +68,7 @@ class FleetView:
 def fleet_view(facts: FleetFacts, wanted: Wanted) -> FleetView:
     """Lay the fleet out for the page."""
     findings = warnings(facts)
-    named = frozenset(name for name, count in amiss(facts, findings).items() if count)
+    named = frozenset(concerning(facts, findings))
     chosen = [host for host in facts.hosts if _is_wanted(host, wanted, named)]
     return FleetView(
         at=stamp(facts.now_ms),

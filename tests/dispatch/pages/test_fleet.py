@@ -88,12 +88,12 @@ def test_each_host_is_a_row_with_what_it_does_and_what_it_is(valkey, alpha, seen
     text = seen(FLEET)
 
     assert "Hosts alive 2 Hosts late 1 Hosts gone 1" in text
-    assert "alpha 1 to look after alive beat 0 s ago, clock +0 s 2 of 4" in text
+    assert re.search(r"alpha \d to look after alive beat \d s ago, clock \+0 s 2 of 4", text), text
     assert "2 waiting 0 deferred, 0 held paused by ann: lunch" in text
-    assert re.search(r"bravo \d+ to look after late beat 1 min ago, clock 7.2 s behind Valkey's", text)
+    assert re.search(r"bravo \d+ to look after late beat 1 min( \d s)? ago, clock 7.2 s behind Valkey's", text)
     assert "0.0.9 differs" in text
     assert "0.1.0 differs" not in text
-    assert "alive beat 0 s ago, clock +0 s draining blind (engine)" in text
+    assert re.search(r"alive beat \d s ago, clock \+0 s draining blind \(engine\)", text)
     assert re.search(r"delta gone beat 1 d ago, clock — ", text)
     assert "s:default w:ci" in text
     assert "warning charlie cannot see, or could not a moment ago: engine" in text
@@ -109,12 +109,12 @@ def test_a_host_is_shown_with_its_jobs_its_containers_and_its_last_runs(valkey, 
     text = seen(ALPHA)
 
     assert "Waiting in its queue 2" in text
-    assert re.search(r"a running pi-jobs@alpha 0 s 1 of 2 pi-job-a now b in hand, being checked", text)
+    assert re.search(r"a running pi-jobs@alpha \d s 1 of 2 pi-job-a now b in hand, being checked", text)
     assert "old its end is not confirmed yet — — — pi-job-old now" in text
     assert "pause windows 1a2b" in text
     assert "done-1 Completed" in text
     assert "done-2" not in text
-    assert "0 s ago" in seen(f"{ALPHA}live/")
+    assert re.search(r"beat \d s ago", seen(f"{ALPHA}live/"))
     assert "no queue of it is known" in seen("/admin/fleet/host/nobody/")
 
 
