@@ -16,12 +16,21 @@ from dispatch.schedules.missed import MissedReason
 
 def notes(overview: Overview) -> Iterator[str]:
     """Say what of it could not be read, and where file and workers differ."""
+    yield from _behind(overview)
+    yield from besides_adoption(overview)
+
+
+def _behind(overview: Overview) -> Iterator[str]:
     behind = [one for one in overview.differs_on if one not in overview.disagreed_with]
     if behind and not overview.file.trouble:
         yield (
             f"Another triggers file than stands here is loaded on {named(behind)}:"
             " on this host wait a moment, on others bring it to the same state."
         )
+
+
+def besides_adoption(overview: Overview) -> Iterator[str]:
+    """Say what `notes` says, but for who has another version of the file: a page tells that of each host."""
     if overview.disagreed_with:
         yield _disagreement(overview)
     if overview.file.path is None and overview.lines:

@@ -15,7 +15,7 @@ from django.urls import reverse
 from dispatch.console.instants import ahead, stamp
 from dispatch.console.schedule_facts import LastRun, Line, Overview
 from dispatch.console.schedules_lines import last, where
-from dispatch.console.schedules_notes import headline, notes
+from dispatch.console.schedules_notes import besides_adoption, headline
 from dispatch.console.trigger_words import matches, once, slot
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.schedules.missed import Standing
@@ -75,7 +75,7 @@ def listed(overview: Overview, search: str, *, is_editor: bool) -> Listed:
     file = overview.file
     return Listed(
         head=headline(overview),
-        problems=(*_problems(file, is_editor=is_editor), *notes(overview)),
+        problems=(*_problems(file, is_editor=is_editor), *besides_adoption(overview)),
         rows=tuple(_row(line, overview.now_ms, is_editor=is_editor) for line in found[:MOST_SHOWN]),
         more=max(0, len(found) - MOST_SHOWN),
         rules=tuple(

@@ -27,6 +27,7 @@ NO_FILE = (
 _FOLLOWED = "Running workers of this host follow the file within seconds."
 _ALONE = "The file is this host's alone: give the other hosts of the fleet the same change."
 _MOVED = "The entries behind it move up by one; records name rules for forges by their place."
+_LAYOUT = "The rest of the file means the same and will be written anew, indented by two spaces."
 _SAME = "Nothing to change: the entry is like that already."
 _ENTRY = "The entry"
 
@@ -127,11 +128,14 @@ def entry_of_json(text: str) -> dict[str, Any]:
     return entry
 
 
-def difference_of(asked: Asked, edited: Edited, path: Path) -> str:
-    """Write the file before and after; blank where it stays as it is."""
+def difference_of(asked: Asked, edited: Edited, path: Path) -> tuple[str, tuple[str, ...]]:
+    """Write the file before and after, blank where it stays the same; and sentences on its layout."""
     if not asked.is_other:
-        return ""
-    return difference(edited.written.before, edited.written.after, name=str(path))
+        return "", ()
+    text = difference(edited.written.before, edited.written.after, name=str(path))
+    # A blank line of the file has a sign before it.
+    lines, _, layout = text.partition("\n\n")
+    return lines, (_LAYOUT,) if layout else ()
 
 
 def said_before(asked: Locked, this: Machine) -> tuple[str, ...]:

@@ -179,11 +179,12 @@ def _confirm(
     is_removal = asked.kind is Kind.REMOVED
     fields = {} if is_removal else {_WAY: _JSON, _ENTRY: _as_json(asked.entry)}
     made = (f"There is no file yet; it will be made: {editor.path}",) if edited.written.before is None else ()
+    lines, layout = difference_of(asked, edited, editor.path)
     preview = Preview(
         title=f"{_TITLES[asked.kind]}: before and after",
         said=(*said_before(asked, editor.this), *made),
-        difference=difference_of(asked, edited, editor.path),
-        notes=edited.notes,
+        difference=lines,
+        notes=(*edited.notes, *layout),
         problems=problems,
         lock=asked.seen,
         fields=fields | ({_CREATE: "on"} if create else {}),

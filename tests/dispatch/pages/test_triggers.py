@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import pytest
@@ -15,6 +16,7 @@ from pidispatch_site import conf
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.queuekit import everything
 from tests.dispatch.schedulekit import ALPHA, Bench, entry, schedule
+from tests.dispatch.triggers.one_shots import KEY
 
 LIST = "/admin/dispatch/schedule/"
 ADD, EDIT, REMOVE = f"{LIST}add/", f"{LIST}entry/0/", f"{LIST}entry/0/remove/"
@@ -144,6 +146,8 @@ def test_an_edit_keeps_what_the_form_has_no_field_for_and_a_removal_shows_what_g
 
     page = site.shown(EDIT, **form, task="look")
     assert page.count('<tr class="change-added">') == 1
+    assert "will be written anew, indented by two spaces" in page
+    assert "was written anew" not in page
     assert 'value="6 * * * *"' in site.shown(EDIT, **sent_json(entry(pattern="6 * * * *"), step="back"))
     site.ask(EDIT, {**form, "task": "look", "lock": site.lock(), "step": "write"})
     assert site.entries[0] == entry(pattern="6 * * * *", image="img:1")
@@ -225,9 +229,10 @@ def test_a_spent_one_shot_that_is_armed_again_is_forgotten(site):
     shot = {"on": SHOT, "run": {"kind": "github", "flow": "fix"}}
     armed = {**shot, "on": {key: one for key, one in SHOT.items() if key != "disarmed"}}
     site.holds(shot)
+    site.bench.client.hset(KEY, "job", "gh-9")
     site.as_().ask(EDIT, sent_json(armed, lock=site.lock(), step="write"))
 
-    assert site.entries == [armed]
+    assert (site.entries, site.bench.client.exists(KEY)) == ([armed], 0)
     page = site.as_().ask(EDIT, sent_json(shot, lock=site.lock(), step="write"), VALKEY_URL=NOBODY)
     assert page.status_code == 302
     site.ask(EDIT, sent_json(armed, lock=site.lock(), step="write"), VALKEY_URL=NOBODY)
@@ -244,7 +249,7 @@ def test_a_spent_one_shot_that_is_armed_again_is_forgotten(site):
 )
 def test_a_file_or_server_that_is_away_is_said_and_nothing_breaks(site, variables, words):
     site.as_()
-    addresses = (ADD, EDIT, REMOVE, f"{LIST}entry/99999999999999999999/", LIST, f"{LIST}live/")
+    addresses = (ADD, EDIT, REMOVE, RUN, RESTORE, f"{LIST}entry/99999999999999999999/", LIST, f"{LIST}live/")
     pages = [site.text(site.ask(address, **variables)) for address in addresses]
 
     assert all("Traceback" not in page for page in pages)
@@ -322,3 +327,7 @@ def test_the_list_says_who_has_the_file(site):
     page = site.text(site.ask(LIST))
     assert "Set PI_TRIGGERS_FILE for it" in page
     assert "bravo reads no such file" in page
+    site.bench.host("alpha", fpTriggers="other")
+    assert "has not said so yet" in site.text(site.ask(LIST))
+    os.utime(site.path, (1, 1))
+    assert "has not taken this version over for" in site.text(site.ask(f"{LIST}live/"))
