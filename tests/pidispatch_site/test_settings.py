@@ -172,3 +172,22 @@ def test_a_command_that_stops_work_runs_in_a_folder_that_is_gone(tmp_path):
     assert done.returncode == 1
     assert "does not answer" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+DEPLOYED = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("check", deploy=True, fail_level="WARNING")
+from django.conf import settings as s
+print(s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME, s.SECURE_SSL_REDIRECT, s.SECURE_HSTS_SECONDS > 0)
+"""
+
+
+def test_behind_tls_the_check_of_deployments_finds_nothing(tmp_path):
+    variables = {"PI_WEB_ORIGINS": "https://pi.example.org", "PI_STATE_DIR": str(tmp_path / "s")}
+
+    answer = run(["-c", DEPLOYED], tmp_path, **variables)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    shown = answer.stdout.splitlines()[-1]
+    assert shown == "__Host-pidispatch_session __Host-pidispatch_csrf True True"
