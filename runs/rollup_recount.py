@@ -91,21 +91,27 @@ def _latest_day(before: int) -> int | None:
     return max([*days, *([started] if started is not None else [])], default=None)
 
 
+def _grains(day: int, hours_from: int) -> list[Grain]:
+    return [Grain.DAY, Grain.HOUR] if day >= hours_from else [Grain.DAY]
+
+
 def _from_rows(day: int, hours_from: int) -> Tally:
     tally: Tally = {}
+    grains = _grains(day, hours_from)
     rows = Run.objects.filter(position__gte=position_of(day), position__lt=position_of(day + DAY), final=True)
     for row in rows.values(*NEEDED).iterator(chunk_size=500):
-        rollup_writing.count(tally, row)
-    kept = {Grain.DAY, Grain.HOUR} if day >= hours_from else {Grain.DAY}
-    return {key: figures for key, figures in tally.items() if key.grain in kept}
+        rollup_writing.count(tally, row, grains=grains)
+    return tally
 
 
 def _stored(day: int, hours_from: int) -> Tally:
     """Read what is counted of the day: by the day itself, and by those of its hours that are kept."""
     tally: Tally = {}
-    grains = [Grain.DAY, *([Grain.HOUR] if day >= hours_from else [])]
     found = Rollup.objects.filter(
-        dimension__in=list(Dimension), grain__in=grains, start__gte=day, start__lt=day + DAY
+        dimension__in=list(Dimension),
+        grain__in=_grains(day, hours_from),
+        start__gte=day,
+        start__lt=day + DAY,
     )
     for grain, start, dimension, value, rest, *figures in found.values_list(*Key._fields, *COLUMNS):
         key = Key(Grain(grain), start, Dimension(dimension), value, rest)

@@ -98,6 +98,8 @@ _RANKED = {
     Order.COST: "SUM(cost_micros)",
     Order.TOKENS: "SUM(tokens_total)",
 }
+# A model that only helped another has no runs of its own.
+_ANYTHING = "SUM(completed + policy + failed + cost_micros + tokens_total)"
 _SUMS = ", ".join(f"SUM({column})" for column in COLUMNS)
 
 
@@ -132,7 +134,7 @@ def parts(
 ) -> list[Part]:
     """Sum up the runs of a span by value: the `most` greatest, and what is left as one more."""
     stretches = _cover(since, until)
-    tail = f" GROUP BY value, rest HAVING {_RANKED[Order.RUNS]} > 0"
+    tail = f" GROUP BY value, rest HAVING {_ANYTHING} > 0"
     tail += f" ORDER BY rest, {_RANKED[by]} DESC, value LIMIT {int(most)}"
     found = list(_rows(f"value, rest, {_SUMS}", dimension, stretches, tail))
     shown = [row for row in found if not row[1]]
@@ -141,7 +143,7 @@ def parts(
     left = [max(0, (all_of or 0) - sum(of_part)) for all_of, *of_part in columns]
     named = [Part(value, _totals(row)) for value, _, *row in shown]
     rest = _totals(left)
-    return [*named, Part(None, rest)] if rest.runs else named
+    return [*named, Part(None, rest)] if rest.runs or rest.cost or rest.tokens_total else named
 
 
 def lifetime() -> Lifetime:

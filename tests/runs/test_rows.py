@@ -111,7 +111,7 @@ def test_one_refused_row_holds_up_no_other():
 
 
 def test_a_database_that_is_away_is_asked_only_twice(django_assert_max_num_queries):
-    with table_renamed(), django_assert_max_num_queries(8):
+    with table_renamed(), django_assert_max_num_queries(10):
         answers = rows.write([a_record(number) for number in range(50)])
 
     assert answers == [RowFault.UNAVAILABLE] * 50

@@ -1,8 +1,9 @@
-"""`manage.py rebuildruns`: fill the run table from the record files."""
+"""`manage.py rebuildruns`: fill the run table from the record files, and count its rollups anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pidispatch_site import schema
 from pidispatch_site.databases import said
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
-from runs import rows
+from runs import rollup_recount, rows
 from runs.files import UNREADABLE, RecordFiles
 from runs.record import Record
 
@@ -23,7 +24,10 @@ BATCH = 500
 
 
 class Command(BaseCommand):
-    help = "Fill the run table from the record files; rows of newer news stay, none is deleted."
+    help = (
+        "Fill the run table from the record files and count the figures of Insights anew; rows of newer news"
+        " stay, none is deleted."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder = Path(settings.PIDISPATCH.logs_dir)
@@ -31,9 +35,12 @@ class Command(BaseCommand):
         self._damaged = 0
         schema.migrate_if_needed(StateDirectory(settings.PIDISPATCH.state_dir))
         try:
+            # First: who ends here has it finished by the worker's next start.
+            rollup_recount.ask()
             for records in _batches(self._records(folder)):
                 written += rows.restore(records)
                 read += len(records)
+            days = rollup_recount.finish(datetime.now(UTC))
         except OSError as error:
             raise OperationalError(
                 f"The logs directory {folder} cannot be read: {error.strerror}."
@@ -43,6 +50,7 @@ class Command(BaseCommand):
                 f"The database refused after {read} records: {said(error)}. Repeating does no harm."
             ) from error
         self.stdout.write(f"{read} records read, {written} rows written, {read - written} already newer.")
+        self.stdout.write(f"Days counted anew for Insights: {days}.")
         self._complain(folder)
 
     def _records(self, folder: Path) -> Iterator[Record]:
