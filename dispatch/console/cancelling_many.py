@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,22 +35,14 @@ class Target:
 
 
 def look(client: redis.Redis, job_ids: Sequence[str]) -> tuple[Target, ...]:
-    """Read how these jobs stand, by natural ids or as RQ writes them, some hundred at a time.
-
-    ValueError for what is no id at all.
-    """
-    found = _entries(client, {rq_id(job_id).encode(): job_id for job_id in job_ids})
-    others = {job_id.encode(): job_id for job_id in job_ids if job_id not in found}
-    found = {**_entries(client, others), **found}
-    return tuple(Target(job_id, found.get(job_id)) for job_id in dict.fromkeys(job_ids))
-
-
-def _entries(client: redis.Redis, raw_ids: Mapping[bytes, str]) -> dict[str, Entry]:
-    return {
-        raw_ids[raw_id]: read_entry(text(origin) or "", raw_id, values)
+    """Read how these jobs (natural ids) stand, some hundred at a time. ValueError for no id at all."""
+    raw_ids = {rq_id(job_id).encode(): job_id for job_id in job_ids}
+    found = {
+        raw_id: read_entry(text(origin) or "", raw_id, values)
         for raw_id, (origin, *values) in hashes.read(client, list(raw_ids), ("origin", *NAMES))
         if origin
     }
+    return tuple(Target(job_id, found.get(raw_id)) for raw_id, job_id in raw_ids.items())
 
 
 def in_chunks(client: redis.Redis, targets: Sequence[Target]) -> Iterator[tuple[Cancelled, ...]]:

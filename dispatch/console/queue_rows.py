@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dispatch.console.circumstances import Circumstances
 from dispatch.console.standing import Facts
 from dispatch.console.why import Explanation, explain
+from dispatch.ids import natural_id
 from dispatch.jobs import JobData, decode
 from dispatch.queue import keys
 from dispatch.queue.containers import Begun, begun_everywhere
@@ -35,9 +36,13 @@ _STATES: Mapping[Standing, frozenset[State]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """One job: why it stands as it does, and what of its data may be shown (None: not known)."""
+    """One job: why it stands as it does, and what of its data may be shown (None: not known).
+
+    `rq_id` is its id in RQ's alphabet; None for an id that nobody of ours wrote, which no command finds.
+    """
 
     explained: Explanation
+    rq_id: str | None = None
     kind: str | None = None
     flow: str | None = None
     model: str | None = None
@@ -89,8 +94,13 @@ def read_rows(
             deadline_ms=container.deadline_ms if container else None,
         )
         about = {"kind": job.kind.value, "flow": job.flow, "model": job.model} if job else {}
-        rows.append(JobRow(explained=explain(facts), **about))
+        rows.append(JobRow(explained=explain(facts), rq_id=_ours(one.raw_id), **about))
     return tuple(rows)
+
+
+def _ours(raw_id: bytes) -> str | None:
+    text = raw_id.decode("utf-8", "backslashreplace")
+    return None if natural_id(text) is None else text
 
 
 def _facts(entry: Entry, selection: Selection, around: Circumstances) -> Facts:

@@ -73,8 +73,7 @@ def _chosen(request: HttpRequest, client: redis.Redis) -> list[str]:
         return _ids(request.POST.getlist("job"))
     # One more than may be, to know whether there are more.
     raw_ids = matching_ids(client, Asked.of(request.POST).wanted, limit=MOST + 1)
-    texts = [raw_id.decode("utf-8", "backslashreplace") for raw_id in raw_ids]
-    return [job_of(text) or text for text in texts if token_of(text)]
+    return _ids([raw_id.decode("utf-8", "backslashreplace") for raw_id in raw_ids])
 
 
 def _fitting(job_ids: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from dispatch.console.board import FIRST_OF_EACH, PAGE, Board, QueueLine, Sectio
 from dispatch.console.instants import ahead, span, stamp
 from dispatch.console.queue_rows import JobRow
 from dispatch.console.waiting import sentence
-from dispatch.pages.queue_asked import Asked, token_of
+from dispatch.pages.queue_asked import Asked
 from dispatch.queue.selecting import Standing
 
 TITLES: Mapping[Standing, str] = {
@@ -161,12 +161,11 @@ def _pages(page: SectionPage, asked: Asked) -> Iterator[tuple[str, str]]:
 
 def _line(row: JobRow, now_ms: int) -> Line:
     entry, found = row.entry, row.explained
-    token = token_of(entry.job_id)
     until = found.until_ms
     return Line(
         job_id=_cut(entry.job_id),
-        token=token,
-        url=reverse("admin:console_why", args=[token]) if token else None,
+        token=row.rq_id,
+        url=reverse("admin:console_why", args=[row.rq_id]) if row.rq_id else None,
         about=_cut(" · ".join(filter(None, (row.kind, row.flow and f"flow {row.flow}", row.model)))),
         queue=entry.queue,
         place=f"#{entry.position}" if entry.position else "",

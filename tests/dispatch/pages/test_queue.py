@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
 
 from dispatch.jobs import local_job
@@ -22,9 +22,9 @@ PARTS = (PAGE, f"{PAGE}lists/", f"{PAGE}tabs/", f"{PAGE}job/local-run/", f"{PAGE
 ACTIONS = (f"{PAGE}cancel/", f"{PAGE}rerun/")
 
 
-def in_group(name, client=None):
+def member(name, *may, client=None):
     user = User.objects.create_user(name, is_staff=True)
-    user.groups.add(*Group.objects.filter(name=name))
+    user.user_permissions.set(Permission.objects.filter(codename__in=may))
     client = client or Client()
     client.force_login(user)
     return client
@@ -34,7 +34,7 @@ def in_group(name, client=None):
 def viewer(client, db, valkey_url):
     """Somebody who may view; the settings name the test's server."""
     with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": valkey_url}):
-        yield in_group("viewer", client)
+        yield member("viewer", "view_fleet", client=client)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_server_that_is_away_is_said_in_words(viewer, db, url):
 
 
 def test_who_may_see_and_who_may_act(viewer, host, valkey):
-    before, nobody, clerk = everything(valkey), Client(), in_group("clerk")
+    before, nobody, clerk = everything(valkey), Client(), member("clerk")
 
     assert {nobody.get(address).status_code for address in (*PARTS, *ACTIONS)} == {302}
     assert {clerk.get(address).status_code for address in PARTS} == {403}
