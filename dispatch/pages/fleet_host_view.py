@@ -156,7 +156,7 @@ def _notices(facts: HostFacts) -> Iterator[str]:
     if facts.drain:
         yield f"It is drained: {flag_words(facts.drain)}."
     if facts.look is None and facts.is_known:
-        yield f"No worker named {facts.name} is known; only its queue is there."
+        yield f"No worker named {facts.name} was ever seen here; only its queue or its drain is known."
 
 
 def _offers(facts: HostFacts) -> Iterator[Verb]:
@@ -164,8 +164,11 @@ def _offers(facts: HostFacts) -> Iterator[Verb]:
     queue = facts.fleet.queues.get(facts.queue)
     if queue:
         yield Verb.RESUME if queue.pause else Verb.PAUSE
+    if facts.drain or facts.name in facts.fleet.asked_to_stop:
+        yield Verb.UNDRAIN
+    elif facts.look:
+        yield Verb.DRAIN
     if facts.look:
-        yield Verb.UNDRAIN if facts.look.draining or facts.name in facts.fleet.asked_to_stop else Verb.DRAIN
         yield Verb.STOP
     if queue:
         yield Verb.REROUTE

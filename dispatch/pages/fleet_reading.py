@@ -45,7 +45,7 @@ class HostFacts:
     @property
     def is_known(self) -> bool:
         """Whether anything says that there is, or was, such a host."""
-        return self.look is not None or self.queue in self.fleet.queues
+        return bool(self.look or self.drain or self.queue in self.fleet.queues)
 
     @property
     def is_taking(self) -> bool:

@@ -90,7 +90,9 @@ def test_each_host_is_a_row_with_what_it_does_and_what_it_is(valkey, alpha, seen
     assert "Hosts alive 2 Hosts late 1 Hosts gone 1" in text
     assert re.search(r"alpha \d to look after alive beat \d s ago, clock \+0 s 2 of 4", text), text
     assert "2 waiting 0 deferred, 0 held paused by ann: lunch" in text
-    assert re.search(r"bravo \d+ to look after late beat 1 min( \d s)? ago, clock 7.2 s behind Valkey's", text)
+    assert re.search(
+        r"bravo \d+ to look after late beat 1 min( \d s)? ago, clock 7.2 s behind Valkey's", text
+    )
     assert "0.0.9 differs" in text
     assert "0.1.0 differs" not in text
     assert re.search(r"alive beat \d s ago, clock \+0 s draining blind \(engine\)", text)

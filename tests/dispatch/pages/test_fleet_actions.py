@@ -115,6 +115,16 @@ def test_a_drain_shows_what_goes_on_then_holds_and_is_in_the_log(valkey, environ
     )
 
 
+def test_a_name_that_was_never_seen_is_doubted_and_can_be_let_go(valkey, environment, operator):
+    with environment():
+        asked = text_of(operator.get(DRAIN))
+        done = operator.post(DRAIN, follow=True)
+
+    assert "No host named alpha was ever seen here: is the name right?" in asked
+    assert (done.status_code, "It is drained: since" in text_of(done)) == (200, True)
+    assert f'href="{UNDRAIN}"' in done.content.decode()
+
+
 @pytest.mark.parametrize("lasting", ["soon", "0m", "-1h", "90", EVIL])
 def test_a_wrong_duration_does_nothing_and_is_said(lasting, valkey, environment, operator):
     appear(valkey, "alpha")
