@@ -53,6 +53,15 @@ class Dimension(StrEnum):
     KIND = "kind"
 
 
+class Order(StrEnum):
+    """By what the greatest parts are chosen."""
+
+    RUNS = "runs"
+    FAILED = "failed"
+    COST = "cost"
+    TOKENS = "tokens"
+
+
 def contributions(run: Mapping[str, Any]) -> list[tuple[Dimension, str, Figures]]:
     """Say what a row of the run table adds, by dimension and value; nothing while it will be tried again."""
     if not run["final"]:

@@ -5,16 +5,15 @@ Spans are of whole hours, and of whole days where single hours are not kept any 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from django.db import connection
 
 from runs.models import Rollup, RollupState
-from runs.rollup_figures import COLUMNS, MICROS, TOOK, WAITED, Dimension, quantile
+from runs.rollup_figures import COLUMNS, MICROS, TOOK, WAITED, Dimension, Order, quantile
 from runs.rollup_periods import DAY, Grain, Stretch, ceil_hour, cover, floor_hour, hours_kept_from, instant
 
 
@@ -83,15 +82,6 @@ class Lifetime:
     totals: Totals
 
 
-class Order(StrEnum):
-    """By what the greatest parts are chosen."""
-
-    RUNS = "runs"
-    FAILED = "failed"
-    COST = "cost"
-    TOKENS = "tokens"
-
-
 _RANKED = {
     Order.RUNS: "SUM(completed + policy + failed)",
     Order.FAILED: "SUM(failed)",
@@ -146,6 +136,17 @@ def parts(
     return [*named, Part(None, rest)] if rest.runs or rest.cost or rest.tokens_total else named
 
 
+def together(several: Iterable[Totals]) -> Totals:
+    """Add up."""
+    found = list(several)
+    plain = {name: sum(getattr(one, name) for one in found) for name in _PLAIN}
+    return Totals(
+        **plain,
+        took=tuple(map(sum, zip(*(one.took for one in found), strict=True))) or _NO_BUCKETS,
+        waited=tuple(map(sum, zip(*(one.waited for one in found), strict=True))) or _NO_BUCKETS,
+    )
+
+
 def lifetime() -> Lifetime:
     """Sum up every run that ever ended."""
     ever = [Stretch(Grain.EVER, 0, 1)]
@@ -165,6 +166,11 @@ def recounted_from() -> datetime | None:
 
 
 _OUTCOMES = ("completed", "policy", "failed")
+_PLAIN = (
+    *(*_OUTCOMES, "cost", "tokens_input", "tokens_output", "tokens_total"),
+    *("took_seconds", "waited_seconds"),
+)
+_NO_BUCKETS = (0,) * len(TOOK)
 _BY_VALUE = " GROUP BY value, rest"
 _LATEST = floor_hour(datetime(9999, 12, 31, tzinfo=UTC))
 

@@ -18,10 +18,9 @@ from runs import retention, rollup_recount, rollup_writing, rollups, rows
 from runs.models import Rollup, RollupState, Run
 from runs.outcome import Outcome
 from runs.record import Attempt, order
-from runs.rollup_figures import BOUNDS_SECONDS, COLUMNS, NEEDED, Dimension, quantile
+from runs.rollup_figures import BOUNDS_SECONDS, COLUMNS, NEEDED, Dimension, Order, quantile
 from runs.rollup_periods import DAY, HOURS_KEPT, Grain, cover, floor_hour, hours_kept_from, instant
 from runs.rollup_writing import Key
-from runs.rollups import Order
 from tests.harness.records import NOON, a_record, records
 
 NOW = datetime.now(UTC)
