@@ -74,7 +74,7 @@ def test_parts_of_the_operators_files_are_for_those_who_may_configure(client, ca
         "trigger-edit",
         "nightly",
         reason="see /srv/out-of-sight/a",
-        before={"folder": "/srv/out-of-sight"},
+        before={"folder": "/srv/out-of-sight", "task": "out-of-sight"},
         after={},
     )
     page = client.get(PAGE).content.decode()
