@@ -55,6 +55,7 @@ class SwitchView:
     notes: tuple[str, ...]
     queues: tuple[QueueLine, ...]
     more_queues: int
+    sums: str
     running: tuple[RunningLine, ...]
     more_running: int
     running_head: str
@@ -74,6 +75,7 @@ def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = 
         notes=tuple(_notes(facts, running)),
         queues=tuple(_queue(look, facts) for look in looks[:MOST_ROWS]),
         more_queues=max(0, len(looks) - MOST_ROWS),
+        sums=_sums(looks),
         running=tuple(map(_running, ones[:MOST_ROWS])),
         more_running=max(0, len(ones) - MOST_ROWS),
         running_head=_running_head(running),
@@ -155,6 +157,16 @@ def _queue(look: QueueLook, facts: FleetFacts) -> QueueLine:
         asleep=_figure(asleep),
         has_own_pause=look.pause is not None,
     )
+
+
+def _sums(looks: Sequence[QueueLook]) -> str:
+    """Add up what stands in these queues; what cannot be read counts as nothing."""
+    waiting = sum(look.waiting or 0 for look in looks)
+    active = sum(look.active or 0 for look in looks)
+    asleep = sum((look.deferred or 0) + (look.held or 0) for look in looks)
+    where = number_of(len(looks), "queue", "queues")
+    waits = number_of(waiting, "job waits", "jobs wait")
+    return f"{where}: {waits}, {active} active, {asleep} asleep."
 
 
 def _running_head(running: Running | None) -> str:

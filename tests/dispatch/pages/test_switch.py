@@ -205,14 +205,19 @@ def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, hos
 
     ask(FORMS[2], post={**given, "reason": "fire", "seconds": "20"})
     operation_id = ask.leads_to.split("/")[-2]
-    until(lambda: two.exists(hosts_keys.stop_request("alpha")), seconds=5, what="alpha is asked")
+    count = 2 if host else 3
+
+    def seen():
+        return operation_store.read(two, operation_id).row_count == count
+
+    until(seen, seconds=5, what="it has seen each container")
     for name in ("alpha",) if host else ("alpha", "beta"):
         gone = [f"pi-local-{number}" for number in (1, 2, 3)]
         containers.forget(two, host_id(name), gone)
     found = ended(two, operation_id)
     page = ask(ask.leads_to)
 
-    count = 2 if host else 3
+    assert two.exists(hosts_keys.stop_request("alpha"))
     assert f"{count} containers run" in asked
     assert ("pi-local-3" in asked) is not host
     assert found.result.summary == f"{count} of {count} containers are confirmed gone."
