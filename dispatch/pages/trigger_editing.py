@@ -36,21 +36,29 @@ _ENTRY = "The entry"
 class Locked(Asked):
     """A change of the file as it was when somebody looked; `lock` None: as it is.
 
+    Without `is_privileged` it is refused where it touches privileged keys of the entry that it replaces.
     `seen` digests the file, `others` counts the entries behind, once it has been worked out.
     """
 
     lock: str | None = None
+    is_privileged: bool = False
     seen: str = ""
     others: int = 0
 
     def change(self, document: Any) -> Any | None:
-        """As `Asked.change`; ChangedMeanwhileError where the file is another one."""
+        """As `Asked.change`; ChangedMeanwhileError where the file is another one.
+
+        What is judged here is what is written.
+        """
         self.seen = lock_of(document)
         if self.lock is not None:
             require_same(document, self.lock, what="triggers file")
         # Not super(): a class with slots is made anew.
         changed = Asked.change(self, document)
         self.others = len(document[PART]) - self.index - 1
+        keys = touched(self.before, self.after)
+        if keys and not self.is_privileged and self.kind is not Kind.REMOVED:
+            raise ConfigurationError(refusal(keys))
         return changed
 
 
@@ -87,29 +95,18 @@ class Editor:
             )
         return entries[index], lock_of(document)
 
+    def change(self, kind: Kind, index: int | None, entry: Any, *, lock: str | None) -> Locked:
+        """Ask for a change of the entry at this place; None: of a new one."""
+        place = None if index is None else f"index:{index}"
+        return Locked(kind, place, entry, lock=lock, is_privileged=self.is_privileged)
+
     def shown(self, asked: Locked, *, create: bool = False) -> Edited:
         """Tell what it would be; writes nothing."""
-        return self._carried_out(asked, is_written=False, create=create)
+        return carry_out(asked, self.path, self.this, is_written=False, create=create)
 
     def written(self, asked: Locked, *, create: bool = False) -> Edited:
         """Write it."""
-        return self._carried_out(asked, is_written=True, create=create)
-
-    def _carried_out(self, asked: Locked, *, is_written: bool, create: bool) -> Edited:
-        self._require_privilege(asked)
-        return carry_out(asked, self.path, self.this, is_written=is_written, create=create)
-
-    def _require_privilege(self, asked: Locked) -> None:
-        """Refuse a change of privileged keys, of the very entry that the change replaces."""
-        if self.is_privileged or asked.kind is Kind.REMOVED:
-            return
-        before = None
-        if asked.place is not None:
-            before, lock = self.entry(int(asked.place.removeprefix("index:")))
-            # What is judged here is what is written.
-            asked.lock = asked.lock or lock
-        if keys := touched(before, asked.entry):
-            raise ConfigurationError(refusal(keys))
+        return carry_out(asked, self.path, self.this, is_written=True, create=create)
 
 
 def editor_of(environment: Mapping[str, str], *, is_privileged: bool) -> Editor:

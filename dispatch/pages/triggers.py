@@ -77,13 +77,13 @@ def remove(request: HttpRequest, index: int) -> HttpResponseBase:
     problems: tuple[str, ...] = ()
     try:
         editor = _editor(request)
-        asked = Locked(Kind.REMOVED, f"index:{index}", None, lock=lock)
+        asked = editor.change(Kind.REMOVED, index, None, lock=lock)
         if lock is not None and change.step_of(request) == change.WRITE:
             try:
                 return _write(request, editor, asked, create=False)
             except ChangedMeanwhileError as error:
                 problems = error.problems
-        asked = Locked(Kind.REMOVED, f"index:{index}", None)
+        asked = editor.change(Kind.REMOVED, index, None, lock=None)
         return _confirm(request, editor, asked, editor.shown(asked), problems=problems)
     except PidispatchError as error:
         return _unable(request, _TITLES[Kind.REMOVED], error)
@@ -110,8 +110,8 @@ def _asked(
         entry = _typed(request, before)
         if change.step_of(request) == change.BACK:
             return _form(request, editor, before, _sheet(entry, lock=held, create=create), index=index)
-        place = None if index is None else f"index:{index}"
-        asked = Locked(Kind.ADDED if place is None else Kind.CHANGED, place, entry, lock=held)
+        kind = Kind.ADDED if index is None else Kind.CHANGED
+        asked = editor.change(kind, index, entry, lock=held)
         if change.step_of(request) == change.WRITE:
             return _write(request, editor, asked, create=create)
         return _confirm(request, editor, asked, editor.shown(asked, create=create), create=create)
