@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -13,6 +14,8 @@ from django.db import DatabaseError
 
 from runs import history, rows
 from runs.models import Run
+from runs.record import camel
+from runs.shape import iso
 from runs.walk import Key, Query
 
 #: So many runs in one file; the newest.
@@ -23,9 +26,9 @@ BROKEN = "The file ends early: the database did not answer any more."
 _KEYS_AT_ONCE = 10_000
 _RUNS_AT_ONCE = 500
 _COLUMNS = (
-    *("jobId", "kind", "target", "flow", "queuedAt", "startedAt", "endedAt", "outcome", "reason", "exitCode"),
-    *("turns", "provider", "model", "attempt", "final", "parentJobId", "chainDepth", "replica", "replicas"),
-    *("triggerType", "triggerIndex", "scopeHash", "imageDigest", "host"),
+    *("job_id", "kind", "target", "flow", "queued_at", "started_at", "ended_at", "outcome", "reason"),
+    *("exit_code", "turns", "provider", "model", "attempt", "final", "parent_job_id", "chain_depth"),
+    *("replica", "replicas", "trigger_type", "trigger_index", "scope_hash", "image_digest", "host"),
 )
 _TOKENS = {"inputTokens": "input", "outputTokens": "output", "totalTokens": "total", "cost": "cost"}
 # A spreadsheet takes a cell that begins so for a formula; in some languages the wide forms, too.
@@ -34,18 +37,18 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 def as_csv(query: Query) -> Iterator[str]:
     """Write a heading and a line a run; a last line that begins with `#` says what is missing."""
-    yield _line((*_COLUMNS, *_TOKENS))
+    yield _lines([[*map(camel, _COLUMNS), *_TOKENS]])
     written = 0
     try:
-        for runs in _runs(query):
+        for runs in _runs(query, *_COLUMNS, "tokens"):
             kept = runs[: MOST - written]
             written += len(kept)
-            yield "".join(_line(_cells(rows.as_recorded(run))) for run in kept)
+            yield _lines([_cells(run) for run in kept])
             if len(runs) > len(kept):
-                yield _line([f"# {CUT}"])
+                yield _lines([[f"# {CUT}"]])
                 return
     except DatabaseError:
-        yield _line([f"# {BROKEN}"])
+        yield _lines([[f"# {BROKEN}"]])
 
 
 def as_json(query: Query) -> Iterator[str]:
@@ -66,10 +69,10 @@ def as_json(query: Query) -> Iterator[str]:
     yield f'\n], "complete": {json.dumps(note is None)}, "note": {json.dumps(note)}}}\n'
 
 
-def _runs(query: Query) -> Iterator[list[Run]]:
+def _runs(query: Query, *columns: str) -> Iterator[list[Run]]:
     """Read the runs, some hundred at a time, to one beyond `MOST`."""
     if query.search:
-        yield history.whole([Key(run.position, run.job_id) for run in history.page(query).runs])
+        yield history.whole([Key(run.position, run.job_id) for run in history.page(query).runs], *columns)
         return
     left = MOST + 1
     for found in history.stretches(query, size=_KEYS_AT_ONCE):
@@ -77,19 +80,19 @@ def _runs(query: Query) -> Iterator[list[Run]]:
         left -= len(keys)
         steps = iter(keys)
         while some := list(islice(steps, _RUNS_AT_ONCE)):
-            yield history.whole(some)
+            yield history.whole(some, *columns)
         if left <= 0:
             return
 
 
-def _cells(record: Mapping[str, Any]) -> list[Any]:
-    tokens = record["tokens"] if isinstance(record["tokens"], Mapping) else {}
-    return [*(record[name] for name in _COLUMNS), *(tokens.get(name) for name in _TOKENS.values())]
+def _cells(run: Run) -> list[Any]:
+    tokens = run.tokens if isinstance(run.tokens, Mapping) else {}
+    return [*(getattr(run, name) for name in _COLUMNS), *(tokens.get(name) for name in _TOKENS.values())]
 
 
-def _line(cells: Sequence[Any]) -> str:
+def _lines(cells: Iterable[Sequence[Any]]) -> str:
     written = io.StringIO()
-    csv.writer(written).writerow([_cell(value) for value in cells])
+    csv.writer(written).writerows([[_cell(value) for value in line] for line in cells])
     return written.getvalue()
 
 
@@ -97,5 +100,7 @@ def _cell(value: Any) -> str:
     """Write a value so that no spreadsheet calculates with it."""
     if value is None:
         return ""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = iso(value) if isinstance(value, datetime) else str(value)
     return f"'{text}" if text.startswith(_FORMULA) else text

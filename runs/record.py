@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NoReturn, Self
 
 from runs import oneshot, shape
@@ -167,6 +168,7 @@ _READERS: Mapping[str, Reader] = {
 _LEFT_OUT = frozenset({"once"})
 
 
+@cache
 def camel(name: str) -> str:
     """Write a field's name as its key: `exit_code` as `exitCode`."""
     first, *rest = name.split("_")

@@ -41,7 +41,10 @@ def test_both_files_hold_the_filtered_runs_newest_first(viewer):
 
     sheet, data = viewer.get(CSV, {"host": "h1"}), viewer.get(JSON, {"host": "h1"})
 
-    assert [row["jobId"] for row in csv.DictReader(io.StringIO(text(sheet)))] == expected
+    lines = list(csv.DictReader(io.StringIO(text(sheet))))
+    assert [row["jobId"] for row in lines] == expected
+    first = [lines[0][name] for name in ("endedAt", "final", "turns", "cost", "reason")]
+    assert first == ["2026-01-05T12:04:50.000Z", "true", "7", "0.4136", ""]
     answer = json.loads(text(data))
     assert [run["jobId"] for run in answer["runs"]] == expected
     assert (answer["complete"], answer["note"]) == (True, None)
