@@ -5,6 +5,7 @@ Anything that it does not understand is as if it were not there, and is said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -23,7 +24,7 @@ MOST_DAYS = 400
 HOURLY = 2 * _DAY
 #: From here on weeks are drawn instead of days.
 WEEKLY = timedelta(days=120)
-_DATE_CHARACTERS = 10
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Span(StrEnum):
@@ -142,7 +143,7 @@ def _date(given: Mapping[str, str], name: str, problems: list[str]) -> date | No
     if not text:
         return None
     try:
-        found = date.fromisoformat(text) if len(text) == _DATE_CHARACTERS else None
+        found = date.fromisoformat(text) if _DATE.fullmatch(text) else None
     except ValueError:
         found = None
     if found is None or not date(1971, 1, 1) <= found < date(9999, 1, 1):
