@@ -18,7 +18,8 @@ from dispatch.pages import audit
 from dispatch.pages.access import Access, View, action
 from dispatch.pages.acting import acting, by
 from dispatch.pages.fleet import known_name
-from dispatch.pages.fleet_host_view import Verb, job_lines
+from dispatch.pages.fleet_host_view import Verb
+from dispatch.pages.fleet_jobs import job_lines
 from dispatch.pages.fleet_reading import read_host
 from dispatch.pages.fleet_switching import Order, Turned, drain, undrain
 from dispatch.pages.fleet_verbs import LABELS, effects

@@ -10,25 +10,11 @@ from dispatch.console.arguments import one_line
 from dispatch.console.findings import Finding
 from dispatch.console.fleet_facts import FleetFacts, HostLook
 from dispatch.console.fleet_findings import warnings
-from dispatch.console.instants import ahead, span, stamp
-from dispatch.pages.fleet_lines import (
-    LOADED,
-    NOTHING,
-    HostLine,
-    QueueLine,
-    Trait,
-    Word,
-    concerning,
-    host_lines,
-    queue_line,
-    trait_of,
-    usual_values,
-)
+from dispatch.console.instants import span, stamp
+from dispatch.pages.fleet_jobs import JobLine, job_lines
+from dispatch.pages.fleet_lines import HostLine, QueueLine, host_lines, queue_line
 from dispatch.pages.fleet_reading import HostFacts
-from dispatch.pages.queue_asked import token_of
-from dispatch.queue.containers import Begun
-from dispatch.queue.entries import Entry
-from dispatch.queue.states import State
+from dispatch.pages.fleet_traits import LOADED, Trait, concerning, trait_of, usual_values
 from hosts.switches import PauseFlag
 
 
@@ -41,24 +27,6 @@ class Verb(StrEnum):
     UNDRAIN = "undrain"
     STOP = "stop"
     REROUTE = "reroute"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobLine:
-    """A job that the host has, or a container whose job is over (`job_id` may be blank then)."""
-
-    job_id: str
-    state: Word
-    queue: str = NOTHING
-    elapsed: str = NOTHING
-    attempt: str = NOTHING
-    container: str = NOTHING
-    ends: str = NOTHING
-
-    @property
-    def token(self) -> str | None:
-        """The job as the address of its own page has it; None for an id that no address can name."""
-        return token_of(self.job_id) if self.job_id else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,42 +64,6 @@ def host_view(facts: HostFacts) -> HostView:
         notices=tuple(_notices(facts)),
         offers=tuple(_offers(facts)),
     )
-
-
-def job_lines(facts: HostFacts) -> Iterator[JobLine]:
-    """List the jobs that run, the longest first, then those in hand, then containers whose job is over."""
-    containers = {one.token: one for one in facts.begun if one.token}
-    now_ms = facts.fleet.now_ms
-    entries = sorted(facts.entries, key=lambda one: (one.state is not State.STARTED, one.since_ms or now_ms))
-    for entry in entries:
-        yield _job_line(entry, containers.pop(entry.token or "", None), now_ms)
-    left = set(containers)
-    for one in facts.begun:
-        if not one.token or one.token in left:
-            yield JobLine(
-                job_id=one.job_id,
-                state=Word("its end is not confirmed yet", "warn"),
-                container=one.name,
-                ends=_ends(one, now_ms),
-            )
-
-
-def _job_line(entry: Entry, container: Begun | None, now_ms: int) -> JobLine:
-    is_started = entry.state is State.STARTED
-    elapsed = span(now_ms - entry.since_ms) if is_started and entry.since_ms else NOTHING
-    return JobLine(
-        job_id=entry.job_id,
-        state=Word("running", "good") if is_started else Word("in hand, being checked"),
-        queue=entry.queue,
-        elapsed=elapsed,
-        attempt=f"{entry.attempt + 1} of {max(entry.attempts, entry.attempt + 1)}",
-        container=container.name if container else NOTHING,
-        ends=_ends(container, now_ms) if container else NOTHING,
-    )
-
-
-def _ends(container: Begun, now_ms: int) -> str:
-    return NOTHING if container.deadline_ms is None else ahead(container.deadline_ms, now_ms)
 
 
 def _details(facts: FleetFacts, look: HostLook | None) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -12,15 +11,12 @@ from django.urls import reverse
 
 from dispatch.console.arguments import one_line
 from dispatch.console.reroute import Wish, reroute, wished
-from dispatch.console.server import Server, confirming
-from dispatch.pages import audit, fleet_rerouting, operations
+from dispatch.pages import fleet_rerouting
 from dispatch.pages.access import Access, action
-from dispatch.pages.acting import by
 from dispatch.pages.fleet import known_name
 from dispatch.pages.fleet_reading import HostFacts, read_host
+from dispatch.pages.fleet_reroute_work import begin_reroute
 from dispatch.pages.frame import render
-from dispatch.pages.operation_state import Progress, Result
-from dispatch.pages.operations import Operation
 from dispatch.pages.sight import Sight, Unseen, sight
 from dispatch.pages.veil import veiled
 from hosts import names
@@ -41,15 +37,7 @@ def show(request: HttpRequest, host: str) -> HttpResponseBase:
     reason = one_line(request.POST.get("reason", ""))[:LONGEST_TEXT]
     try:
         wish = _wish(host, request.POST, is_tried=_TRY in request.POST)
-        begun = operations.begin(
-            settings.PIDISPATCH_ENVIRONMENT,
-            kind="reroute",
-            by=by(request),
-            reason=reason,
-            work=_work(wish),
-            columns=fleet_rerouting.COLUMNS,
-            ended=_nothing if wish.is_tried else _logging(request, wish, reason),
-        )
+        begun = begin_reroute(request, wish, reason)
     except PidispatchError as error:
         return _ask(request, host, request.POST, fault=_said(str(error)))
     return HttpResponseRedirect(reverse("admin:console_operation", args=[begun]))
@@ -98,33 +86,3 @@ def _tried(seen: Sight, facts: HostFacts, given: QueryDict) -> dict[str, Any]:
 
 def _said(text: str) -> str:
     return veiled(text, settings.PIDISPATCH_ENVIRONMENT)
-
-
-def _work(wish: Wish) -> Callable[[Operation], Result]:
-    def work(operation: Operation) -> Result:
-        server = Server(client=operation.client, shown=operation.shown)
-        with confirming(server, "rerouted", (names.host_queue(wish.host),), told_by="queue"):
-            found = reroute(operation.client, wish)
-        operation.show(tuple(fleet_rerouting.rows(found)))
-        return fleet_rerouting.result(found)
-
-    return work
-
-
-def _nothing(progress: Progress) -> None:
-    """Leave the log alone: nothing was changed."""
-
-
-def _logging(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progress], object]:
-    def ended(progress: Progress) -> object:
-        said = progress.result.summary if progress.result else None
-        return audit.record(
-            request,
-            "host-reroute",
-            wish.host,
-            reason=reason,
-            before={"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders},
-            after={"state": progress.state.value, "said": said, "operation": progress.id},
-        )
-
-    return ended

@@ -10,7 +10,8 @@ from dispatch.console.findings import Finding
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.instants import stamp
-from dispatch.pages.fleet_lines import HostLine, QueueLine, concerning, host_lines, paused_words, queue_line
+from dispatch.pages.fleet_lines import HostLine, QueueLine, host_lines, paused_words, queue_line
+from dispatch.pages.fleet_traits import concerning
 from hosts.rows import Presence, Unreachable, UnreadableRow
 
 # More rows than this help nobody, and each browser asks for them every few seconds.
