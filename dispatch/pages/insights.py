@@ -80,10 +80,12 @@ def _lines(request: HttpRequest, parts: list[rollups.Part], asked: Asked) -> lis
 def _links(name: str, labels: Mapping[T, str], asked: Asked, here: StrEnum | None) -> list[Link]:
     """Make the addresses of the same question with another choice."""
     kept = asked.parameters
+    place = "#by"
     if name == "span":
         kept = {key: value for key, value in kept.items() if key not in ("from", "to")}
+        place = ""
     return [
-        Link(label, f"?{urlencode({**kept, name: choice.value})}", choice is here)
+        Link(label, f"?{urlencode({**kept, name: choice.value})}{place}", choice is here)
         for choice, label in labels.items()
     ]
 

@@ -63,7 +63,7 @@ class Line:
 
 HEADINGS = (
     *("Runs", "Completed", "Policy", "Failed", "Success"),
-    *("Cost", "Tokens in", "Tokens out", "Duration p50", "p95", "Waiting p50", "p95"),
+    *("Cost", "Tokens in", "Tokens out", "Duration p50", "Duration p95", "Waiting p50", "Waiting p95"),
 )
 
 
@@ -154,14 +154,12 @@ def _outcomes(line: Callable[..., Series]) -> list[Series]:
 
 
 def part_chart(parts: Sequence[Part], asked: Asked) -> Chart:
-    """Draw the greatest values side by side, by what they are ordered by; the rest as one more."""
-    drawn = parts[:MOST_DRAWN]
-    left = [part.totals for part in parts[MOST_DRAWN:]]
-    totals = [*(part.totals for part in drawn), *([together(left)] if left else [])]
-    labels = [*(name_of(part.value, asked.by) for part in drawn), *(["all others"] if left else [])]
+    """Draw the greatest values side by side, by what they are ordered by; the table has the rest."""
+    # All the others together would dwarf each.
+    drawn = [part for part in parts if part.value is not None][:MOST_DRAWN]
 
     def bar(label: str, read: Callable[[Totals], Number], tone: Tone = Tone.PLAIN) -> Series:
-        return Series(label, [read(one) for one in totals], tone)
+        return Series(label, [read(part.totals) for part in drawn], tone)
 
     series, unit = {
         Order.RUNS: (_outcomes(bar), Unit.COUNT),
@@ -173,8 +171,11 @@ def part_chart(parts: Sequence[Part], asked: Asked) -> Chart:
         ),
     }[asked.order]
     name = NAMES[asked.by]
+    title = f"{ORDERS[asked.order]} by {name.lower()}"
+    if len(parts) > len(drawn):
+        title += f", the {len(drawn)} greatest"
     return Chart(
-        "parts", Kind.BARS, f"{ORDERS[asked.order]} by {name.lower()}", labels, series, unit, axis=name
+        "parts", Kind.BARS, title, [name_of(part.value, asked.by) for part in drawn], series, unit, axis=name
     )
 
 

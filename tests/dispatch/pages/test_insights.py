@@ -153,7 +153,7 @@ def test_a_span_is_of_whole_hours_or_days_and_what_was_not_understood_is_said(gi
     assert (again.since, again.until, again.problems) == (asked.since, asked.until, ())
 
 
-def test_many_days_are_drawn_as_weeks_and_many_values_as_one_more():
+def test_many_days_are_drawn_as_weeks_and_of_many_values_the_greatest():
     asked = read({"span": Span.YEAR.value, "order": Order.FAILED.value}, NOW)
     one = rollups.together([])
     days = [(asked.since + timedelta(days=day), one) for day in range(400)]
@@ -162,7 +162,8 @@ def test_many_days_are_drawn_as_weeks_and_many_values_as_one_more():
     assert all(start.weekday() == 0 for start, _ in weeks[1:])
 
     chart = part_chart([Part(f"f{number}", one) for number in range(13)] + [Part(None, one)], asked)
-    assert (len(chart.labels), chart.labels[-1]) == (13, "all others")
+    assert (len(chart.labels), chart.labels[-1]) == (12, "f11")
+    assert chart.title == "Failed by flow, the 12 greatest"
 
 
 @pytest.mark.parametrize(
