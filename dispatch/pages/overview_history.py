@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from dispatch.pages.charts import Chart, Kind, Series, Tone
 from dispatch.pages.overview_cards import Card, day_cards
-from runs import rollups
+from runs import fleet_notice, rollups
 from runs.rollups import Hour
 
 CHART_HOURS = 48
@@ -17,17 +17,21 @@ _DAY_HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The figures of the last 24 hours, the one that goes on included, and a chart of the last 48."""
+    """The figures of the last 24 hours, the one that goes on included, and a chart of the last 48.
+
+    `notice` says what they lack of the fleet's runs; blank: nothing.
+    """
 
     cards: list[Card]
     chart: Chart
+    notice: str
 
 
 def read(now: datetime) -> History:
     """Read the rollups up to `now` (UTC, aware)."""
     day = rollups.totals(now - timedelta(hours=_DAY_HOURS - 1), now)
     hours = rollups.hours(now - timedelta(hours=CHART_HOURS - 1), now)
-    return History(cards=day_cards(day), chart=chart(hours))
+    return History(cards=day_cards(day), chart=chart(hours), notice=fleet_notice.viewed())
 
 
 def chart(hours: Sequence[Hour]) -> Chart:

@@ -103,6 +103,7 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
         "Waiting 3 in line",
         "Deferred 1 ",
         "Failed in 24 h 2 of 2 runs",
+        "This host only",
         "9 of 10 container starts starts are held back 1 left; beyond 8 starts are held back",
         "Failed triggers : (a path): line 3 &lt;b&gt; Mend (a path)",
         "Warning fleet : beta has not beaten for 1 min",
