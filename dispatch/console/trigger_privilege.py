@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -37,31 +36,3 @@ def refusal(keys: tuple[str, ...]) -> str:
 
 def _text(keys: Mapping[str, Any], key: str) -> str | None:
     return json.dumps(keys[key], sort_keys=True) if key in keys else None
-
-
-#: What a log of actions, which many read, says in full of `on` and `run`; the rest as a digest.
-_PLAIN = frozenset(
-    {
-        *("type", "id", "pattern", "tz", "action", "number", "once", "kind", "flow", "provider", "model"),
-        *("maxTurns", "github", "packages", "resume", "replicas", "reviewState"),
-    }
-)
-
-
-def for_log(entry: Any) -> Any:
-    """Make of an entry what may be read by whoever may see the fleet: no folder, task or reference (D17).
-
-    What is left out is told by its digest, so that a change of it shows.
-    """
-    if not isinstance(entry, dict):
-        return _digest(entry) if entry is not None else None
-    return {
-        key: {name: one if name in _PLAIN else _digest(one) for name, one in value.items()}
-        if isinstance(value, dict)
-        else _digest(value)
-        for key, value in entry.items()
-    }
-
-
-def _digest(value: Any) -> str:
-    return f"sha256:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]}"

@@ -16,7 +16,7 @@ from django.urls import reverse
 from dispatch.console.trigger_changes import Kind
 from dispatch.console.trigger_edit import Edited
 from dispatch.console.trigger_form import FormField, entry_of, has_form, of_entry, of_texts, with_problems
-from dispatch.console.trigger_privilege import for_log, privileged_of
+from dispatch.console.trigger_privilege import privileged_of
 from dispatch.console.trigger_rearm import NOT_FORGOTTEN, forget_spent, is_armed
 from dispatch.pages import audit, change
 from dispatch.pages.access import Access, action
@@ -209,8 +209,8 @@ def _write(request: HttpRequest, editor: Editor, asked: Locked, *, create: bool)
             f"trigger-{asked.kind.value}",
             place_of(asked.index, asked.before if asked.kind is Kind.REMOVED else asked.after),
             reason=change.reason_of(request),
-            before=for_log(asked.before),
-            after=for_log(asked.after),
+            before=asked.before,
+            after=asked.after,
         )
     return HttpResponseRedirect(reverse(LIST))
 
