@@ -13,6 +13,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import override_settings
 
+from dispatch.console.board import Wanted, matching_ids
 from dispatch.console.cancelling_many import in_chunks, look
 from dispatch.ids import rq_id
 from dispatch.jobs import local_job
@@ -241,6 +242,12 @@ def test_of_too_many_as_many_are_shown_as_are_cancelled(operator, host, monkeypa
     assert form_of(response)["jobs"] == shown
     is_cut = "no more than these are cancelled in one go" in response.content.decode()
     assert is_cut is (len(shown.split()) < 4)
+
+
+def test_ids_of_several_sections_are_no_more_than_asked_for(host, valkey):
+    host.start()
+
+    assert matching_ids(valkey, Wanted(), limit=2) == [b"local-0", b"repeat_3ax_3a1"]
 
 
 def test_those_that_run_come_last(valkey, host):

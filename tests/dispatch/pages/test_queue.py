@@ -10,6 +10,7 @@ from django.test import Client, override_settings
 
 from dispatch.jobs import local_job
 from dispatch.queue import keys
+from dispatch.templatetags.console_words import commands
 from dispatch.waits.holds import Holds, Waiter
 from hosts import switches
 from tests.dispatch.consolekit import NOBODY
@@ -108,6 +109,35 @@ def test_filters_show_what_they_ask_for(viewer, host, asked, there, not_there):
 
     assert there in text
     assert not_there not in text
+
+
+def test_those_that_run_come_the_longest_first(viewer, host, valkey):
+    for job, began in (("hand", "09:00"), ("run", "08:00")):
+        valkey.hset(keys.job(f"local-{job}".encode()), "started_at", f"2026-01-01T{began}:00.000000Z")
+    host.start()
+    valkey.hset(keys.job(b"repeat_3ax_3a0"), "started_at", "2026-01-01T07:00:00.000000Z")
+
+    text = text_of(viewer.get(PAGE, {"section": "running"}))
+
+    assert text.index("repeat:x:0") < text.index("local-run") < text.index("local-hand")
+
+
+def test_what_a_job_with_very_long_data_is_about_is_not_read(viewer, host, valkey):
+    valkey.hset(keys.job(b"local-run"), "data", b"x" * 100_000)
+
+    assert "local-run pi-jobs running" in text_of(viewer.get(PAGE))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("do `a <b>` or `c`; <i>", "do <code>a &lt;b&gt;</code> or <code>c</code>; &lt;i&gt;"),
+        ("half a ` <b>", "half a ` &lt;b&gt;"),
+        ("", ""),
+    ],
+)
+def test_commands_are_set_as_code_and_all_of_it_is_escaped(text, shown):
+    assert commands(text) == shown
 
 
 def test_pages_lead_from_the_first_job_to_the_last(viewer, host):
