@@ -10,10 +10,10 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from pidispatch_site.log import event
-from runs import rollup_writing
+from runs import rollup_store, rollup_writing
 from runs.models import Rollup, RollupState, Run
 from runs.outcome import Outcome
-from runs.rollup_figures import COLUMNS, NEEDED, Dimension, add
+from runs.rollup_figures import COLUMNS, NEEDED, Dimension
 from runs.rollup_periods import (
     DAY,
     Grain,
@@ -21,10 +21,9 @@ from runs.rollup_periods import (
     floor_hour,
     hour_of,
     hours_kept_from,
-    periods_of,
     position_of,
 )
-from runs.rollup_writing import EVER_BY, Key, Tally
+from runs.rollup_tally import Key, Tally, count, difference, widened
 
 #: Beyond every day that a run can have ended on.
 ALL = 2**40
@@ -74,7 +73,7 @@ def _next_day(hours_from: int) -> bool:
             return False
         fresh, stored = _from_rows(day, hours_from), _stored(day, hours_from)
         if day >= state.complete_from or _runs(fresh, day) > _runs(stored, day):
-            rollup_writing.apply(cursor, _difference(fresh, stored))
+            rollup_store.add_up(cursor, difference(fresh, stored))
     return True
 
 
@@ -97,11 +96,10 @@ def _grains(day: int, hours_from: int) -> list[Grain]:
 
 def _from_rows(day: int, hours_from: int) -> Tally:
     tally: Tally = {}
-    grains = _grains(day, hours_from)
     rows = Run.objects.filter(position__gte=position_of(day), position__lt=position_of(day + DAY), final=True)
     for row in rows.values(*NEEDED).iterator(chunk_size=500):
-        rollup_writing.count(tally, row, grains=grains)
-    return tally
+        count(tally, row)
+    return widened(tally, _grains(day, hours_from))
 
 
 def _stored(day: int, hours_from: int) -> Tally:
@@ -117,23 +115,6 @@ def _stored(day: int, hours_from: int) -> Tally:
         key = Key(Grain(grain), start, Dimension(dimension), value, rest)
         tally[key] = dict(zip(COLUMNS, figures, strict=True))
     return tally
-
-
-def _difference(fresh: Tally, stored: Tally) -> Tally:
-    """Say what makes the one of the other, for the day, its hours, its month and all there ever was."""
-    difference: Tally = {}
-    for tally, times in ((fresh, 1), (stored, -1)):
-        for key, figures in tally.items():
-            add(difference.setdefault(key, {}), figures, times=times)
-    wider: Tally = {}
-    for key, figures in difference.items():
-        if key.grain == Grain.DAY:
-            _, month = periods_of(key.start)[1:]
-            add(wider.setdefault(key._replace(grain=Grain.MONTH, start=month[1]), {}), figures)
-            if key.dimension in EVER_BY:
-                more = {column: amount for column, amount in figures.items() if amount > 0}
-                add(wider.setdefault(key._replace(grain=Grain.EVER, start=0), {}), more)
-    return difference | wider
 
 
 def _runs(tally: Tally, day: int) -> int:

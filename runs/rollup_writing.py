@@ -5,44 +5,20 @@ What a row said before is taken away and what it says now is added. Rows that re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import Enum
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from runs.models import Rollup, Run
-from runs.rollup_figures import COLUMNS, NEEDED, Dimension, Figures, add, contributions
-from runs.rollup_periods import Grain, hour_of, periods_of
-
-#: More values than this of one dimension in one period are counted together, as the rest.
-MOST_VALUES = 500
-
-#: By what all runs there ever were are counted.
-EVER_BY = (Dimension.TOTAL, Dimension.END)
+from runs.models import Run
+from runs.rollup_figures import NEEDED
+from runs.rollup_periods import Grain
+from runs.rollup_tally import Tally, count, count_ever, widened
 
 _RANK = ("attempt", "final", "position")
 # Any number that nothing else in the database uses as an advisory lock.
 _LOCK = 6_072_115_001
-# Questions, or rows, in one statement.
-_AT_ONCE = 100
-_GROUP = "dimension, grain, start"
-_OF_GROUP = "dimension = %s AND grain = %s AND start = %s AND NOT rest"
-
-
-class Key(NamedTuple):
-    """What a rollup is of; `rest`: all values that found no place of their own."""
-
-    grain: Grain
-    start: int
-    dimension: Dimension
-    value: str
-    rest: bool = False
-
-
-Tally = dict[Key, Figures]
-_Group = tuple[Dimension, Grain, int]
 
 
 def lock(cursor: CursorWrapper) -> None:
@@ -80,123 +56,4 @@ def changes(incoming: Sequence[tuple[str, Mapping[str, Any]]]) -> Tally:
         count(tally, columns)
         if not (replaced and replaced["final"]):
             count_ever(tally, columns)
-    return tally
-
-
-def count(
-    tally: Tally, run: Mapping[str, Any], *, times: int = 1, grains: Collection[Grain] = tuple(Grain)
-) -> None:
-    """Count a run in each of its periods."""
-    periods = [period for period in periods_of(hour_of(run["position"])) if period[0] in grains]
-    for dimension, value, figures in contributions(run):
-        for grain, start in periods:
-            add(tally.setdefault(Key(grain, start, dimension, value), {}), figures, times=times)
-
-
-def count_ever(tally: Tally, run: Mapping[str, Any]) -> None:
-    """Count a run among all there ever were."""
-    for dimension, value, figures in contributions(run):
-        if dimension in EVER_BY:
-            add(tally.setdefault(Key(Grain.EVER, 0, dimension, value), {}), figures)
-
-
-def apply(cursor: CursorWrapper, tally: Tally) -> None:
-    """Add the tally to the rollups; call it locked."""
-    given = {key: figures for key, figures in tally.items() if any(figures.values())}
-    if not given:
-        return
-    placed: Tally = {}
-    for key, place in zip(given, _places(cursor, list(given)), strict=True):
-        add(placed.setdefault(place, {}), given[key])
-    rows = sorted(placed.items())
-    for start in range(0, len(rows), _AT_ONCE):
-        _upsert(cursor, rows[start : start + _AT_ONCE])
-
-
-def _upsert(cursor: CursorWrapper, rows: Sequence[tuple[Key, Figures]]) -> None:
-    quote = connection.ops.quote_name
-    table = quote(Rollup._meta.db_table)
-    key = ", ".join(quote(name) for name in Key._fields)
-    names = ", ".join(quote(name) for name in (*Key._fields, *COLUMNS))
-    sums = ", ".join(f"{quote(name)} = {table}.{quote(name)} + excluded.{quote(name)}" for name in COLUMNS)
-    cursor.execute(
-        f"INSERT INTO {table} ({names}) VALUES {', '.join(_literal(*row) for row in rows)}"  # noqa: S608
-        f" ON CONFLICT ({key}) DO UPDATE SET {sums}",
-        [text for key, _ in rows for text in (key.dimension.value, key.value)],
-    )
-
-
-def _literal(key: Key, figures: Figures) -> str:
-    # Whole numbers of ours stand in the statement itself: as parameters their hundreds cost more than all
-    # the rest.
-    numbers = ", ".join(f"{figures.get(column, 0):d}" for column in COLUMNS)
-    return f"({key.grain:d}, {key.start:d}, %s, %s, {'TRUE' if key.rest else 'FALSE'}, {numbers})"
-
-
-def _places(cursor: CursorWrapper, keys: Sequence[Key]) -> list[Key]:
-    """Say where each is counted: under its own value if there is such a rollup or room for it."""
-    wanted: dict[_Group, list[str]] = {}
-    for key in keys:
-        if not key.rest:
-            wanted.setdefault((key.dimension, key.grain, key.start), []).append(key.value)
-    known = _known(cursor, wanted)
-    unknown = {group: len(set(values) - known[group]) for group, values in wanted.items()}
-    used = _used(cursor, [group for group, count in unknown.items() if count])
-    places = []
-    for key in keys:
-        group = (key.dimension, key.grain, key.start)
-        if not key.rest and key.value not in known[group]:
-            used[group] += 1
-            if used[group] > MOST_VALUES:
-                key = key._replace(value="", rest=True)
-        places.append(key)
-    return places
-
-
-def _known(cursor: CursorWrapper, wanted: Mapping[_Group, Sequence[str]]) -> dict[_Group, set[str]]:
-    """Read which of these values have a rollup."""
-    known: dict[_Group, set[str]] = {group: set() for group in wanted}
-    asked = [
-        (
-            f"SELECT {_GROUP}, value FROM {{table}} WHERE {_OF_GROUP} AND value IN ({_marks(values)})",  # noqa: S608
-            [*group, *values],
-        )
-        for group, values in wanted.items()
-    ]
-    for dimension, grain, start, value in _answers(cursor, asked):
-        known[Dimension(dimension), Grain(grain), start].add(value)
-    return known
-
-
-def _used(cursor: CursorWrapper, groups: Sequence[_Group]) -> dict[_Group, int]:
-    """Count the values that have a rollup."""
-    used = dict.fromkeys(groups, 0)
-    asked = [
-        (f"SELECT {_GROUP}, COUNT(*) FROM {{table}} WHERE {_OF_GROUP} GROUP BY {_GROUP}", list(group))  # noqa: S608
-        for group in groups
-    ]
-    for dimension, grain, start, count in _answers(cursor, asked):
-        used[Dimension(dimension), Grain(grain), start] = count
-    return used
-
-
-def _answers(cursor: CursorWrapper, asked: Sequence[tuple[str, Sequence[Any]]]) -> Iterable[tuple[Any, ...]]:
-    """Ask several questions at once.
-
-    Each walks the index by itself: a database that joined them might read the whole table.
-    """
-    table = connection.ops.quote_name(Rollup._meta.db_table)
-    for start in range(0, len(asked), _AT_ONCE):
-        part = asked[start : start + _AT_ONCE]
-        statement = " UNION ALL ".join(question for question, _ in part).replace("{table}", table)
-        cursor.execute(statement, _plain(value for _, values in part for value in values))
-        yield from cursor.fetchall()
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join(["%s"] * len(values))
-
-
-def _plain(values: Iterable[Any]) -> list[Any]:
-    # A driver may know better than we what an enumeration is to the database.
-    return [value.value if isinstance(value, Enum) else value for value in values]
+    return widened(tally, tuple(Grain))

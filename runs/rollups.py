@@ -5,82 +5,21 @@ Spans are of whole hours, and of whole days where single hours are not kept any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
 
 from runs.models import Rollup, RollupState
-from runs.rollup_figures import COLUMNS, MICROS, TOOK, WAITED, Dimension, Order, quantile
+from runs.rollup_figures import COLUMNS, Dimension, Order
 from runs.rollup_periods import DAY, Grain, Stretch, ceil_hour, cover, floor_hour, hours_kept_from, instant
-
-
-@dataclass(frozen=True, slots=True)
-class Hour:
-    """How many runs ended in the hour from `start` on, by outcome."""
-
-    start: datetime
-    completed: int
-    policy: int
-    failed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Figures of runs. `cost` in dollars; `took` and `waited` count runs by `BOUNDS_SECONDS` and beyond."""
-
-    completed: int
-    policy: int
-    failed: int
-    cost: float
-    tokens_input: int
-    tokens_output: int
-    tokens_total: int
-    took_seconds: float
-    waited_seconds: float
-    took: tuple[int, ...]
-    waited: tuple[int, ...]
-
-    @property
-    def runs(self) -> int:
-        """Count them all."""
-        return self.completed + self.policy + self.failed
-
-    @property
-    def success(self) -> float | None:
-        """Tell the share of the completed among those that could run, 0 to 1; None without any."""
-        tried = self.completed + self.failed
-        return self.completed / tried if tried else None
-
-    def took_at(self, share: float) -> float | None:
-        """Estimate the seconds that `share` of the runs did not exceed."""
-        return quantile(self.took, share)
-
-    def waited_at(self, share: float) -> float | None:
-        """Estimate the seconds that `share` of the runs did not wait longer than."""
-        return quantile(self.waited, share)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The runs that have one value in a dimension; "" is none, None all that have no part of their own."""
-
-    value: str | None
-    totals: Totals
-
-
-@dataclass(frozen=True, slots=True)
-class Lifetime:
-    """Every run that ended, since the table began; nothing here ever gets less.
-
-    `jobs` is by outcome and reason (None: without one).
-    """
-
-    jobs: Mapping[tuple[str, str | None], int]
-    totals: Totals
-
+from runs.rollup_totals import OUTCOMES, totals_of
+from runs.rollup_totals import Hour as Hour
+from runs.rollup_totals import Lifetime as Lifetime
+from runs.rollup_totals import Part as Part
+from runs.rollup_totals import Totals as Totals
+from runs.rollup_totals import together as together
 
 _RANKED = {
     Order.RUNS: "SUM(completed + policy + failed)",
@@ -98,7 +37,7 @@ def hours(since: datetime, until: datetime) -> list[Hour]:
     first, end = floor_hour(since), ceil_hour(until)
     found = dict(_series(Grain.HOUR, first, end))
     return [
-        Hour(instant(hour), *(getattr(found[hour], name) if hour in found else 0 for name in _OUTCOMES))
+        Hour(instant(hour), *(getattr(found[hour], name) if hour in found else 0 for name in OUTCOMES))
         for hour in range(first, end)
     ]
 
@@ -116,7 +55,7 @@ def each_hour(since: datetime, until: datetime) -> list[tuple[datetime, Totals]]
 def totals(since: datetime, until: datetime) -> Totals:
     """Sum up the runs that ended in a span."""
     (row,) = _rows(_SUMS, Dimension.TOTAL, _cover(since, until))
-    return _totals(row)
+    return totals_of(row)
 
 
 def parts(
@@ -131,20 +70,9 @@ def parts(
     (whole,) = _rows(_SUMS, dimension, stretches)
     columns = zip(whole, *(row[2:] for row in shown), strict=True)
     left = [max(0, (all_of or 0) - sum(of_part)) for all_of, *of_part in columns]
-    named = [Part(value, _totals(row)) for value, _, *row in shown]
-    rest = _totals(left)
+    named = [Part(value, totals_of(row)) for value, _, *row in shown]
+    rest = totals_of(left)
     return [*named, Part(None, rest)] if rest.runs or rest.cost or rest.tokens_total else named
-
-
-def together(several: Iterable[Totals]) -> Totals:
-    """Add up."""
-    found = list(several)
-    plain = {name: sum(getattr(one, name) for one in found) for name in _PLAIN}
-    return Totals(
-        **plain,
-        took=tuple(map(sum, zip(*(one.took for one in found), strict=True))) or _NO_BUCKETS,
-        waited=tuple(map(sum, zip(*(one.waited for one in found), strict=True))) or _NO_BUCKETS,
-    )
 
 
 def lifetime() -> Lifetime:
@@ -155,7 +83,7 @@ def lifetime() -> Lifetime:
     for value, rest, count in _rows(f"value, rest, {_RANKED[Order.RUNS]}", Dimension.END, ever, _BY_VALUE):
         outcome, _, reason = ("other", "", "other") if rest else value.partition("/")
         jobs[outcome, reason or None] = count
-    return Lifetime(jobs, _totals(row))
+    return Lifetime(jobs, totals_of(row))
 
 
 def recounted_from() -> datetime | None:
@@ -165,26 +93,20 @@ def recounted_from() -> datetime | None:
     return None if before is None else instant(min(before, _LATEST))
 
 
-_OUTCOMES = ("completed", "policy", "failed")
-_PLAIN = (
-    *(*_OUTCOMES, "cost", "tokens_input", "tokens_output", "tokens_total"),
-    *("took_seconds", "waited_seconds"),
-)
-_NO_BUCKETS = (0,) * len(TOOK)
 _BY_VALUE = " GROUP BY value, rest"
 _LATEST = floor_hour(datetime(9999, 12, 31, tzinfo=UTC))
 
 
 def _filled(grain: Grain, first: int, end: int, step: int) -> list[tuple[datetime, Totals]]:
     found = dict(_series(grain, first, end))
-    nothing = _totals([0] * len(COLUMNS))
+    nothing = totals_of([0] * len(COLUMNS))
     return [(instant(hour), found.get(hour, nothing)) for hour in range(first, end, step)]
 
 
 def _series(grain: Grain, first: int, end: int) -> Iterator[tuple[int, Totals]]:
     stretch = Stretch(grain, first, end)
     for start, *row in _rows(f"start, {_SUMS}", Dimension.TOTAL, [stretch], " GROUP BY start"):
-        yield start, _totals(row)
+        yield start, totals_of(row)
 
 
 def _cover(since: datetime, until: datetime) -> list[Stretch]:
@@ -207,20 +129,3 @@ def _rows(
         source = " UNION ALL ".join([one] * len(stretches))
         cursor.execute(f"SELECT {wanted} FROM ({source}) AS periods{tail}", values)  # noqa: S608
         return list(cursor.fetchall())
-
-
-def _totals(sums: Sequence[Any]) -> Totals:
-    found = {column: int(amount or 0) for column, amount in zip(COLUMNS, sums, strict=True)}
-    return Totals(
-        completed=found["completed"],
-        policy=found["policy"],
-        failed=found["failed"],
-        cost=found["cost_micros"] / MICROS,
-        tokens_input=found["tokens_input"],
-        tokens_output=found["tokens_output"],
-        tokens_total=found["tokens_total"],
-        took_seconds=found["took_ms"] / 1000,
-        waited_seconds=found["waited_ms"] / 1000,
-        took=tuple(found[column] for column in TOOK),
-        waited=tuple(found[column] for column in WAITED),
-    )

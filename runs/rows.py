@@ -19,7 +19,7 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from pidispatch_site.errors import PidispatchError
-from runs import rollup_writing
+from runs import rollup_store, rollup_writing
 from runs.models import Run
 from runs.record import Record, camel, position_ms
 from runs.shape import iso
@@ -98,7 +98,7 @@ def _upsert(records: Sequence[Record], *, newer: str, counted: bool = True) -> i
         tally = rollup_writing.changes(told) if counted else {}
         cursor.executemany(_statement(newer), rows)
         written = int(cursor.rowcount)
-        rollup_writing.apply(cursor, tally)
+        rollup_store.add_up(cursor, tally)
     return written
 
 

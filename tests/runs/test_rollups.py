@@ -14,13 +14,13 @@ from django.db import connection, connections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs import retention, rollup_recount, rollup_writing, rollups, rows
+from runs import retention, rollup_recount, rollup_store, rollups, rows
 from runs.models import Rollup, RollupState, Run
 from runs.outcome import Outcome
 from runs.record import Attempt, order
 from runs.rollup_figures import BOUNDS_SECONDS, COLUMNS, NEEDED, Dimension, Order, quantile
 from runs.rollup_periods import DAY, HOURS_KEPT, Grain, cover, floor_hour, hours_kept_from, instant
-from runs.rollup_writing import Key
+from runs.rollup_tally import Key, count, widened
 from tests.harness.records import NOON, a_record, records
 
 NOW = datetime.now(UTC)
@@ -52,7 +52,8 @@ def counted_from_rows():
     """What they should be, by the rows that there are."""
     tally = {}
     for row in Run.objects.values(*NEEDED):
-        rollup_writing.count(tally, row)
+        count(tally, row)
+    tally = widened(tally, tuple(Grain))
     plain = {key: {name: figure for name, figure in f.items() if figure} for key, f in tally.items()}
     return {key: figures for key, figures in plain.items() if figures}
 
@@ -171,7 +172,7 @@ def test_what_ever_was_never_gets_less(db):
 
 
 def test_values_beyond_the_most_are_counted_together(db, monkeypatch):
-    monkeypatch.setattr(rollup_writing, "MOST_VALUES", 2)
+    monkeypatch.setattr(rollup_store, "MOST_VALUES", 2)
     flows = "abcabcdd"
     for number, flow in enumerate(flows):
         rows.write([at(number, flow=flow)])
