@@ -14,7 +14,6 @@ from dispatch.pages.access import Access, page
 from dispatch.pages.frame import fragment
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.switch_state import SwitchState, state_of, unseen
-from dispatch.pages.veil import veiled
 
 # What the browser shows already, so that it is not read out again every few seconds.
 SHOWN = "shown"
@@ -23,7 +22,7 @@ SHOWN = "shown"
 def switch_state(facts: FleetFacts | Unseen) -> SwitchState:
     """Tell how the switch stands, or that it cannot be seen."""
     if isinstance(facts, Unseen):
-        return unseen(veiled(facts.why, settings.PIDISPATCH_ENVIRONMENT))
+        return unseen(facts.why)
     return state_of(facts)
 
 

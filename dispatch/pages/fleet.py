@@ -20,7 +20,6 @@ from dispatch.pages.fleet_verbs import Offer, offer
 from dispatch.pages.fleet_view import CHOICES, LONGEST_SEARCH, Wanted, fleet_view
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.sight import Unseen, sight
-from dispatch.pages.veil import veiled
 from hosts import names
 from runs import history, wording
 from runs.models import Run
@@ -64,7 +63,7 @@ def known_name(host: str) -> str:
 
 
 def _why(seen: object) -> str:
-    return veiled(seen.why, settings.PIDISPATCH_ENVIRONMENT) if isinstance(seen, Unseen) else ""
+    return seen.why if isinstance(seen, Unseen) else ""
 
 
 def _fleet(request: HttpRequest) -> dict[str, Any]:

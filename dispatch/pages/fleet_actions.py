@@ -100,7 +100,7 @@ def _asking(verb: Verb, host: str, typed: Given) -> dict[str, Any]:
         "host_url": reverse("admin:console_fleet_host", args=[host]),
     }
     if isinstance(facts, Unseen):
-        return {**asking, "unseen": veiled(facts.why, settings.PIDISPATCH_ENVIRONMENT)}
+        return {**asking, "unseen": facts.why}
     return {
         **asking,
         "is_stranger": not facts.is_known,

@@ -36,7 +36,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
         "older": lines[_AT_ONCE - 1].id if len(lines) > _AT_ONCE else None,
         "is_newest": older_than is None,
         "operations": [] if isinstance(found, Unseen) else [told(one) for one in found],
-        "unseen": veiled(found.why, settings.PIDISPATCH_ENVIRONMENT) if isinstance(found, Unseen) else "",
+        "unseen": found.why if isinstance(found, Unseen) else "",
     }
     return render(request, "log.html", "Log", context)
 

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from dispatch.console.server import explained
 from dispatch.doctor.bounded import within
+from dispatch.pages.veil import veiled
 from pidispatch_site import clients, conf, server_url
 from pidispatch_site.errors import PidispatchError
 from pidispatch_site.places import StateDirectory
@@ -32,7 +33,7 @@ SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Something that could not be read; `why` is a sentence for a person."""
+    """Something that could not be read; `why` is a sentence for a person, without a path."""
 
     why: str
 
@@ -43,15 +44,18 @@ class Unseen:
 class Sight:
     """The server as one request sees it. After a first fault it asks nothing more: each costs its wait."""
 
-    def __init__(self, client: redis.Redis | None, shown: str, *, fault: str = "") -> None:
+    def __init__(
+        self, client: redis.Redis | None, environment: Mapping[str, str], *, shown: str = "", fault: str = ""
+    ) -> None:
         self._client = client
+        self._environment = environment
         self._ends = time.monotonic() + SECONDS
-        self._fault = fault
-        self.shown = shown
+        self._fault = veiled(fault, environment)
+        self.shown = veiled(shown, environment)
 
     @property
     def fault(self) -> str:
-        """Why nothing can be seen (any more); blank while it can."""
+        """Why nothing can be seen (any more), without a path; blank while it can."""
         return self._fault
 
     def read(self, ask: Callable[[redis.Redis], T]) -> T | Unseen:
@@ -65,12 +69,15 @@ class Sight:
         try:
             return within(max(0.05, self._ends - time.monotonic()), lambda: ask(client))
         except TimeoutError:
-            self._fault = f"Valkey at {self.shown} answers too slowly for a page."
+            self._lose(f"Valkey at {self.shown} answers too slowly for a page.")
         except RedisError as fault:
-            self._fault = str(explained(fault, self.shown))
+            self._lose(str(explained(fault, self.shown)))
         except PidispatchError as error:
-            self._fault = str(error)
+            self._lose(str(error))
         return Unseen(self._fault)
+
+    def _lose(self, why: str) -> None:
+        self._fault = veiled(why, self._environment)
 
 
 @contextmanager
@@ -80,10 +87,10 @@ def sight(environment: Mapping[str, str]) -> Iterator[Sight]:
         url, state_dir = conf.switch_settings(environment)
         address = clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
     except PidispatchError as error:
-        yield Sight(None, "", fault=str(error))
+        yield Sight(None, environment, fault=str(error))
         return
     client = clients.state_client(address, socket_timeout=SECONDS / 2)
     try:
-        yield Sight(client, server_url.shown(address))
+        yield Sight(client, environment, shown=server_url.shown(address))
     finally:
         client.close()

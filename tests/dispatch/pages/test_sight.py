@@ -1,0 +1,71 @@
+"""What a request sees of Valkey: in time, and with no place of this machine in the words."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from dispatch.pages.sight import SECONDS, Unseen, sight
+from pidispatch_site.errors import OperationalError
+
+
+def test_what_is_there_is_read(valkey, valkey_url):
+    valkey.set("key", "value")
+
+    with sight({"VALKEY_URL": valkey_url}) as seen:
+        assert seen.read(lambda client: client.get("key")) == b"value"
+        assert seen.fault == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        pytest.param({"VALKEY_URL": "redis://127.0.0.1:1"}, "does not answer", id="nobody"),
+        pytest.param({"VALKEY_URL": "unix:///srv/canary/socket"}, "does not answer", id="no socket"),
+        pytest.param(
+            {"VALKEY_URL": "embedded", "PI_STATE_DIR": "/srv/canary"}, "is not running", id="embedded"
+        ),
+        pytest.param({"VALKEY_URL": "http://canary"}, "VALKEY_URL", id="no address"),
+    ],
+)
+def test_what_is_not_there_is_told_without_a_path(environment, words):
+    with sight(environment) as seen:
+        found = seen.read(lambda client: client.ping())
+
+    assert isinstance(found, Unseen)
+    assert words in found.why
+    assert "canary" not in found.why
+    assert "canary" not in seen.shown
+
+
+def test_whoever_accepts_and_is_silent_costs_one_wait():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        with sight({"VALKEY_URL": url}) as seen:
+            answers = [seen.read(lambda client: client.ping()) for _ in range(5)]
+
+        assert time.monotonic() - began < SECONDS + 0.5
+    assert all(isinstance(one, Unseen) for one in answers)
+
+
+def test_many_slow_answers_are_cut_off_together(valkey_url):
+    slow = threading.Event()
+
+    with sight({"VALKEY_URL": valkey_url}) as seen:
+        began = time.monotonic()
+        found = seen.read(lambda client: [slow.wait(0.4) or client.ping() for _ in range(20)])
+
+    assert time.monotonic() - began < SECONDS + 0.5
+    assert "too slowly" in found.why
+
+
+def test_what_somebody_else_refuses_is_told(valkey_url):
+    def ask(client):
+        raise OperationalError("the folder /srv/canary is away")
+
+    with sight({"VALKEY_URL": valkey_url}) as seen:
+        assert seen.read(ask).why == "the folder (a path) is away"
