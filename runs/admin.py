@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -17,13 +16,11 @@ from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from pidispatch_site.errors import PidispatchError
 from runs import (
     export,
+    fleet_notice,
     history,
     list_address,
-    merging,
-    mirror_import,
     raw_log,
     rows,
     run_list,
@@ -82,7 +79,7 @@ class RunAdmin(_ModelAdmin):
         values = history.choices(run_list.READ)
         context = {
             "title": "Runs",
-            "fleet_notice": _fleet_notice(),
+            "fleet_notice": fleet_notice.viewed(),
             "asked": asked,
             "selects": run_list.selects(run_list.CHOSEN, asked, values),
             "typed": run_list.selects(run_list.TYPED, asked, values),
@@ -171,15 +168,3 @@ def _run(object_id: str) -> Run:
     if run is None:
         raise Http404("There is no such run, or it was pruned.")
     return run
-
-
-def _fleet_notice() -> str:
-    """Have the fleet's news fetched for the next look, and say what this one lacks; blank when nothing."""
-    try:
-        importing = mirror_import.of_process(settings.PIDISPATCH)
-    except PidispatchError:
-        return "This host only: its configuration does not load (`manage.py doctor` says why)."
-    if importing is None:
-        return merging.sentence(merging.OFF, is_declared=False)
-    importing.page_viewed()
-    return importing.notice()

@@ -110,6 +110,8 @@ def test_a_walk_that_ends_early_says_how_far_it_came_and_its_neighbour_goes_on(m
     assert (first.runs, first.looked_to, first.newer) == ([], first.older, None)
     assert first.older == Key(position_ms(a_record(15)), a_record(15).job_id)
     assert ids_of(query) == [a_record(0).job_id]
+    beyond = history.page(replace(query, older_than=Key(-1, "")))
+    assert (beyond.runs, beyond.older, beyond.newer) == ([], None, Key(-1, ""))
 
 
 def test_the_facet_with_few_runs_is_walked_though_another_should_be_choosier(monkeypatch):
