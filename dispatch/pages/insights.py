@@ -13,7 +13,9 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from dispatch.pages import insights_view as view
+from dispatch.pages import insights_cards as cards
+from dispatch.pages import insights_charts as charts
+from dispatch.pages import insights_table as table
 from dispatch.pages.access import Access, page
 from dispatch.pages.frame import render
 from dispatch.pages.insights_asked import Asked, Span, read
@@ -54,26 +56,26 @@ def show(request: HttpRequest) -> HttpResponseBase:
     context = {
         "asked": asked,
         "spans": _links("span", _SPANS, asked, asked.span),
-        "dimensions": _links("by", view.NAMES, asked, asked.by),
-        "orders": _links("order", view.ORDERS, asked, asked.order),
-        "cards": view.cards(now, rollups.totals(*asked.before)),
-        "charts": view.charts(view.periods(found, asked), asked),
-        "part_chart": view.part_chart(parts, asked),
-        "headings": view.HEADINGS,
+        "dimensions": _links("by", table.NAMES, asked, asked.by),
+        "orders": _links("order", table.ORDERS, asked, asked.order),
+        "cards": cards.cards(now, rollups.totals(*asked.before)),
+        "charts": charts.charts(charts.periods(found, asked), asked),
+        "part_chart": charts.part_chart(parts, asked),
+        "headings": table.HEADINGS,
         "lines": _lines(request, parts, asked),
-        "dimension": view.NAMES[asked.by],
+        "dimension": table.NAMES[asked.by],
         "is_empty": not now.runs,
         "notices": _notices(),
     }
     return render(request, "insights.html", "Insights", context)
 
 
-def _lines(request: HttpRequest, parts: list[rollups.Part], asked: Asked) -> list[tuple[view.Line, str]]:
+def _lines(request: HttpRequest, parts: list[rollups.Part], asked: Asked) -> list[tuple[table.Line, str]]:
     """Pair each line with the address of its runs; blank where there is none, or they may not be seen."""
     listed = reverse("admin:runs_run_changelist") if request.user.has_perm("runs.view_run") else ""
     return [
         (line, f"{listed}?{urlencode(line.filters)}" if listed and line.filters else "")
-        for line in view.lines(parts, asked)
+        for line in table.lines(parts, asked)
     ]
 
 

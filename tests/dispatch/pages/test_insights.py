@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
 from dispatch.pages.insights_asked import By, Order, Span, read
-from dispatch.pages.insights_view import name_of, part_chart, periods
+from dispatch.pages.insights_charts import part_chart, periods
+from dispatch.pages.insights_table import name_of
 from runs import rollups, rows
 from runs.models import RollupState, Run
 from runs.outcome import Outcome
