@@ -35,12 +35,14 @@ def keep(client: redis.Redis, progress: Progress, rows: Sequence[Row], *, replac
     texts = [row_text(row) for row in rows]
     script = client.register_script(_KEEP)
     named = [_key(progress.id), _rows_key(progress.id), _LATEST]
+    starts = range(0, max(1, len(texts)), _ROWS_A_CALL)
     began = 0
-    for first in range(0, max(1, len(texts)), _ROWS_A_CALL):
+    for first in starts:
+        # Whoever reads that it is done reads every row, too.
+        head = head_text(progress) if first == starts[-1] else ""
         how = "all" if replaces and first == 0 else "more"
-        head: list[str | int] = [progress.id, head_text(progress), _KEPT_SECONDS, _MOST_LATEST, how]
-        chunk = texts[first : first + _ROWS_A_CALL]
-        began = int(script(keys=named, args=[*head, *chunk]))
+        about: list[str | int] = [progress.id, head, _KEPT_SECONDS, _MOST_LATEST, how]
+        began = int(script(keys=named, args=[*about, *texts[first : first + _ROWS_A_CALL]]))
     return began
 
 

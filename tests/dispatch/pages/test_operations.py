@@ -89,6 +89,7 @@ def test_it_is_told_while_it_runs_and_when_it_is_over(valkey, begin, pages):
     assert [row.cells[0] for row in operation_store.read(valkey, operation_id, first=2499).rows] == [
         "local-2499"
     ]
+    until(lambda: ended, seconds=5, what="the end is told")
     assert [one.state for one in ended] == [State.DONE]
     assert "2499 of 2500 jobs are cancelled." in text
     assert "local-399" in text and "local-400" not in text and "201 to 400 of 2500" in text  # noqa: PT018
@@ -123,33 +124,45 @@ def test_one_that_fails_says_so_in_words(valkey, begin, raised, says):
     assert told(found).tone == "bad"
 
 
-def test_rows_that_change_are_replaced_and_the_end_is_kept_when_valkey_was_away(valkey, begin):
-    kept = operation_store.keep
-    lost = [redis.exceptions.TimeoutError("lost"), redis.exceptions.TimeoutError("lost")]
-    first, go_on = threading.Event(), threading.Event()
+@pytest.mark.parametrize(
+    ("meanwhile", "rows"),
+    [
+        pytest.param("the answer is lost", "ab", id="lost answer"),
+        pytest.param("the rows are replaced", "cb", id="replaced meanwhile"),
+        pytest.param("a row is added", "abd", id="added meanwhile"),
+    ],
+)
+def test_valkey_ends_up_with_each_row_once_whatever_happens_while_they_are_written(
+    valkey, begin, monkeypatch, meanwhile, rows
+):
+    kept, written = operation_store.keep, threading.Event()
+    operations_begun = []
 
     def work(operation):
+        operations_begun.append(operation)
+        # Valkey has it without rows by then.
+        assert operation.first_kept.wait(10)
         operation.add(Row(("a", "open")), Row(("b", "open")))
-        first.set()
-        assert go_on.wait(10)
-        operation.show([Row(("a", "gone"), True), Row(("b", "open"))])
-        operation.add(Row(("c", "gone"), True))
-        return operations.Result("3", is_good=True)
+        assert written.wait(10)
+        return operations.Result("over", is_good=True)
 
-    def unsure(*given, **named):
-        began = kept(*given, **named)
-        if first.is_set() and lost:
-            # Written, but the answer is lost.
-            go_on.set()
-            raise lost.pop()
+    def unsure(client, progress, given, **named):
+        began = kept(client, progress, given, **named)
+        if not given or written.is_set():
+            return began
+        written.set()
+        if meanwhile == "the answer is lost":
+            raise redis.exceptions.TimeoutError
+        if meanwhile == "a row is added":
+            operations_begun[0].add(Row(("d", "gone")))
+        else:
+            operations_begun[0].show([Row(("c", "gone")), Row(("b", "open"))])
         return began
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operation_store, "keep", unsure)
-        found = over(valkey, begin(work))
+    monkeypatch.setattr(operation_store, "keep", unsure)
+    found = over(valkey, begin(work))
 
-    assert lost == []
-    assert [row.cells for row in found.rows] == [("a", "gone"), ("b", "open"), ("c", "gone")]
+    assert [row.cells[0] for row in found.rows] == list(rows)
 
 
 def test_without_a_server_the_process_itself_tells(begin, pages):
