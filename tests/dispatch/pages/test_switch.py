@@ -318,3 +318,12 @@ def test_only_operators_turn_it_and_a_look_changes_nothing(two, ask):
     assert [forged.post(path, {"seconds": "0"}).status_code for path in FORMS] == [403] * 3
     assert everything(two) == before
     assert logged() == []
+
+
+def test_a_job_that_no_list_names_runs_all_the_same(two, ask):
+    host = Host(two, name="beta", host_id=host_id("beta"))
+    host.enqueue("local-7")
+    host.start()
+    two.delete(*two.scan_iter(keys.containers("*")))
+
+    assert re.search(r"1 container runs on 1 host\..*beta \(container in no list\) local-7", ask(PAGE))
