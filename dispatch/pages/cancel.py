@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from redis.exceptions import RedisError
 from dispatch.console import cancel_shown
 from dispatch.console.board import matching_ids
 from dispatch.console.cancelling import Cancelled, cancel
-from dispatch.console.cancelling_many import MOST, Target, in_chunks, look
+from dispatch.console.cancelling_many import MOST, Targets, in_chunks, runs
 from dispatch.console.counts import number_of
 from dispatch.console.server import Server, confirming, explained
 from dispatch.pages import cancel_view, operations
@@ -27,7 +28,8 @@ from dispatch.pages.audit import record
 from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
 from dispatch.pages.queue_asked import Asked, job_of, token_of
-from dispatch.queue.states import State
+from dispatch.pages.sight import Unseen, sight
+from dispatch.queue.states import look_at
 from pidispatch_site.errors import OperationalError, PidispatchError
 
 if TYPE_CHECKING:
@@ -47,25 +49,40 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return redirect(back)
     try:
-        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            is_confirmed = "confirmed" in request.POST
-            chosen = _confirmed(request) if is_confirmed else _chosen(request, server.client)
-            job_ids = _fitting(chosen)
-            targets = look(server.client, job_ids)
-            if targets and is_confirmed:
-                return _cancel(request, server, targets)
+        if "confirmed" in request.POST:
+            return _confirmed(request, back)
     except PidispatchError as error:
         messages.error(request, str(error))
         return redirect(back)
-    if not targets:
-        messages.warning(request, "No job was chosen: tick those to be cancelled.")
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        found = seen.read(partial(_targets, request))
+    if isinstance(found, Unseen):
+        messages.error(request, found.why)
         return redirect(back)
-    preview = {"preview": cancel_view.preview(targets), "is_cut": len(job_ids) < len(chosen), "back": back}
+    targets, is_cut = found
+    if not targets:
+        return _none(request, back)
+    preview = {"preview": cancel_view.preview(targets), "is_cut": is_cut, "back": back}
     return render(request, "cancel.html", "Cancel jobs", preview)
 
 
-def _confirmed(request: HttpRequest) -> list[str]:
-    return _ids(request.POST.get("jobs", "").split())
+def _confirmed(request: HttpRequest, back: str) -> HttpResponseBase:
+    job_ids = _fitting(_ids(request.POST.get("jobs", "").split()))
+    with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+        targets = look_at(server.client, job_ids)
+        return _cancel(request, server, targets) if targets else _none(request, back)
+
+
+def _none(request: HttpRequest, back: str) -> HttpResponseBase:
+    messages.warning(request, "No job was chosen: tick those to be cancelled.")
+    return redirect(back)
+
+
+def _targets(request: HttpRequest, client: redis.Redis) -> tuple[Targets, bool]:
+    """Read how those stand that were asked for, and whether there are more than are cancelled in one go."""
+    chosen = _chosen(request, client)
+    job_ids = _fitting(chosen)
+    return look_at(client, job_ids), len(job_ids) < len(chosen)
 
 
 def _chosen(request: HttpRequest, client: redis.Redis) -> list[str]:
@@ -87,10 +104,10 @@ def _ids(tokens: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, map(job_of, tokens))))
 
 
-def _cancel(request: HttpRequest, server: Server, targets: Sequence[Target]) -> HttpResponseBase:
-    if len(targets) > _MOST_AT_ONCE or any(one.state is State.STARTED for one in targets):
+def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpResponseBase:
+    if len(targets) > _MOST_AT_ONCE or any(map(runs, targets.values())):
         return _in_background(request, targets)
-    ids = [one.job_id for one in targets]
+    ids = list(targets)
     with confirming(server, "cancelled", ids, told_by="why"):
         found = cancel(server.client, ids)
     record(
@@ -98,7 +115,7 @@ def _cancel(request: HttpRequest, server: Server, targets: Sequence[Target]) -> 
         "cancel",
         cancel_view.target(targets),
         reason=reason_of(request),
-        before={"jobs": {one.job_id: one.state for one in targets}},
+        before={"jobs": {job_id: one and one.state for job_id, one in targets.items()}},
         after={"jobs": {one.job_id: one.fate for one in found}},
     )
     for one in found:
@@ -106,7 +123,7 @@ def _cancel(request: HttpRequest, server: Server, targets: Sequence[Target]) -> 
     return redirect("admin:console_queue")
 
 
-def _in_background(request: HttpRequest, targets: Sequence[Target]) -> HttpResponseBase:
+def _in_background(request: HttpRequest, targets: Targets) -> HttpResponseBase:
     target, reason, before = cancel_view.target(targets), reason_of(request), cancel_view.before(targets)
 
     found: list[Cancelled] = []
@@ -129,9 +146,7 @@ def _in_background(request: HttpRequest, targets: Sequence[Target]) -> HttpRespo
     return redirect("admin:console_operation", operation_id)
 
 
-def _work(
-    operation: operations.Operation, targets: Sequence[Target], found: list[Cancelled]
-) -> operations.Result:
+def _work(operation: operations.Operation, targets: Targets, found: list[Cancelled]) -> operations.Result:
     """Cancel them and tell of each; what became of them is added to `found`."""
     try:
         for some in in_chunks(operation.client, targets):

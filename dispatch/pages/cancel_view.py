@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from dispatch.console.arguments import one_line
 from dispatch.console.cancelling import Cancelled, Fate
-from dispatch.console.cancelling_many import Target
+from dispatch.console.cancelling_many import Targets, runs
 from dispatch.console.counts import number_of
 from dispatch.pages.operation_state import Result
 from dispatch.pages.queue_asked import token_of
-from dispatch.queue.states import State
+from dispatch.queue.states import Standing, State
 
 _SHOWN = 20
 _LONGEST = 120
@@ -40,7 +41,7 @@ _FATES: Mapping[Fate, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A job that is to be cancelled, as a row."""
+    """A job that is to be cancelled, as a row; `host` runs it."""
 
     job_id: str
     queue: str
@@ -65,29 +66,29 @@ class Preview:
         return self.total - len(self.shown)
 
 
-def preview(targets: Sequence[Target]) -> Preview:
+def preview(targets: Targets) -> Preview:
     """Lay out what is to be cancelled, the first jobs one by one."""
-    stands = Counter(_STANDS[one.state] for one in targets)
-    queues = Counter(one.entry.queue for one in targets if one.entry)
+    stands = Counter(_STANDS[one.state if one else None] for one in targets.values())
+    queues = Counter(one.queue for one in targets.values() if one)
     return Preview(
         total=len(targets),
         counts=tuple(stands.most_common()),
         queues=tuple(sorted(queues.items())),
-        shown=tuple(map(_shown, targets[:_SHOWN])),
-        tokens=" ".join(filter(None, (token_of(one.job_id) for one in targets))),
+        shown=tuple(_shown(job_id, one) for job_id, one in islice(targets.items(), _SHOWN)),
+        tokens=" ".join(filter(None, map(token_of, targets))),
         runs=_RUNNING in stands,
     )
 
 
-def target(targets: Sequence[Target]) -> str:
+def target(targets: Targets) -> str:
     """Name what is cancelled in the log: the one job, or how many."""
-    return targets[0].job_id if len(targets) == 1 else f"{len(targets)} jobs"
+    return next(iter(targets)) if len(targets) == 1 else f"{len(targets)} jobs"
 
 
-def before(targets: Sequence[Target]) -> dict[str, Any]:
+def before(targets: Targets) -> dict[str, Any]:
     """Tell how many stood how, with the first ones by name."""
-    stands = Counter(one.state.value if one.state else "unknown" for one in targets)
-    return {"stood": dict(stands), "first": [one.job_id for one in targets[:_SHOWN]]}
+    stands = Counter(one.state.value if one else "unknown" for one in targets.values())
+    return {"stood": dict(stands), "first": list(islice(targets, _SHOWN))}
 
 
 def counted(found: Sequence[Cancelled]) -> dict[str, int]:
@@ -107,10 +108,10 @@ def result(found: Sequence[Cancelled]) -> Result:
     )
 
 
-def _shown(one: Target) -> Shown:
+def _shown(job_id: str, one: Standing | None) -> Shown:
     return Shown(
-        job_id=one_line(one.job_id)[:_LONGEST],
-        queue=one.entry.queue if one.entry else "",
-        stands=_STANDS[one.state],
-        host=one_line(one.entry.host or "")[:_LONGEST] if one.entry else "",
+        job_id=one_line(job_id)[:_LONGEST],
+        queue=one_line(one.queue)[:_LONGEST] if one else "",
+        stands=_STANDS[one.state if one else None],
+        host=one_line(one.host or "")[:_LONGEST] if runs(one) and one else "",
     )

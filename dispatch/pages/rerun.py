@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 from django.conf import settings
 from django.contrib import messages
@@ -21,6 +22,7 @@ from dispatch.pages.audit import record
 from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
 from dispatch.pages.queue_asked import token_of
+from dispatch.pages.sight import Unseen, sight
 from pidispatch_site.errors import PidispatchError
 
 
@@ -31,17 +33,24 @@ def rerun(request: HttpRequest) -> HttpResponseBase:
     token = token_of(job_id)
     if request.method != "POST" or token is None:
         return redirect("admin:console_queue")
-    try:
-        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            asked = again(server.client, job_id)
-            if "confirmed" in request.POST:
-                return _rerun(request, server, asked)
-            waits = why_it_waits(server.client, asked.queue)
-    except PidispatchError as error:
-        messages.error(request, f"Job {one_line(job_id)} is not run again. {error}")
-        return redirect("admin:console_why", token)
-    context = {"again": asked, "waits": waits and one_line(waits), "token": token}
+    if "confirmed" in request.POST:
+        try:
+            with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+                return _rerun(request, server, again(server.client, job_id))
+        except PidispatchError as error:
+            return _refused(request, job_id, str(error))
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        asked = seen.read(partial(again, given=job_id))
+        if isinstance(asked, Unseen):
+            return _refused(request, job_id, asked.why)
+        waits = seen.read(partial(why_it_waits, queue=asked.queue))
+    context = {"again": asked, "waits": one_line(waits) if isinstance(waits, str) else "", "token": token}
     return render(request, "rerun.html", "Run a job again", context)
+
+
+def _refused(request: HttpRequest, job_id: str, why: str) -> HttpResponseBase:
+    messages.error(request, f"Job {one_line(job_id)} is not run again. {why}")
+    return redirect("admin:console_why", token_of(job_id))
 
 
 def _rerun(request: HttpRequest, server: Server, asked: Again) -> HttpResponseBase:

@@ -14,11 +14,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import override_settings
 
 from dispatch.console.board import Wanted, matching_ids
-from dispatch.console.cancelling_many import in_chunks, look
+from dispatch.console.cancelling_many import in_chunks
 from dispatch.ids import rq_id
 from dispatch.jobs import local_job
 from dispatch.pages import cancel
 from dispatch.queue import keys
+from dispatch.queue.states import look, look_at
 from pidispatch_site.errors import OperationalError
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.queuekit import QUEUE, Host, everything, hash_of, listed
@@ -88,7 +89,7 @@ def test_just_what_was_shown_is_cancelled_and_the_log_says_it(operator, host, va
             {
                 "action": "cancel",
                 "reason": "not needed",
-                "before": {"jobs": {"local-2": "in-hand", "repeat:x:1": "in-hand"}},
+                "before": {"jobs": {"local-2": "queued", "repeat:x:1": "queued"}},
                 "after": {"jobs": {"local-2": "dropped", "repeat:x:1": "dropped"}},
             },
         )
@@ -253,11 +254,14 @@ def test_ids_of_several_sections_are_no_more_than_asked_for(host, valkey):
 def test_those_that_run_come_last(valkey, host):
     host.start()
 
-    targets = look(valkey, ["local-0", "repeat:x:1", "nobody"])
+    host.claim()
 
-    assert [one.state and one.state.value for one in targets] == ["started", "in-hand", None]
+    targets = look_at(valkey, ["local-0", "repeat:x:1", "local-2", "nobody"])
+
+    assert [one and one.state.value for one in targets.values()] == ["started", "in-hand", "queued", None]
+    assert targets["local-0"] == look(valkey, "local-0")
     with answering(valkey, "local-0"):
-        assert [len(some) for some in in_chunks(valkey, targets)] == [2, 1]
+        assert [len(some) for some in in_chunks(valkey, targets)] == [3, 1]
 
 
 def test_what_no_command_finds_is_shown_without_a_box_to_tick(operator, host, valkey):
