@@ -33,15 +33,24 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """A file that workers follow: what a person calls it, its variable, and where a host tells its digest."""
+    """A file that workers follow: what a person calls it, its variable, and where a host tells its digest.
+
+    `is_always_read`: no worker does without, so that one that tells no digest found no file yet.
+    """
 
     what: str
     variable: str
     value_of: Callable[[HostRow], str]
+    is_always_read: bool = False
 
 
 TRIGGERS = Followed(what="triggers file", variable="PI_TRIGGERS_FILE", value_of=lambda row: row.fp_triggers)
-SETTINGS = Followed(what="settings file", variable="PI_SETTINGS_FILE", value_of=lambda row: row.fp_settings)
+SETTINGS = Followed(
+    what="settings file",
+    variable="PI_SETTINGS_FILE",
+    value_of=lambda row: row.fp_settings,
+    is_always_read=True,
+)
 WINDOWS = Followed(what="pause windows", variable="PI_PAUSE_WINDOWS_FILE", value_of=lambda row: row.fp_pause)
 LIMITS = Followed(what="scoped limits", variable="PI_SCOPED_LIMITS_FILE", value_of=lambda row: row.fp_limits)
 
@@ -153,15 +162,16 @@ def judge(
     if own is None and len(there) == 1:
         own = there[0].name
     hosts = tuple(
-        Taken(row.name, _step(followed.value_of(row), digest), row.presence, row.name == own) for row in there
+        Taken(row.name, _step(followed, row, digest), row.presence, row.name == own) for row in there
     )
     return Adoption(followed=followed, hosts=hosts, own=own, age_ms=age_ms)
 
 
-def _step(said: str, digest: str) -> Step:
+def _step(followed: Followed, row: HostRow, digest: str) -> Step:
+    said = followed.value_of(row)
     if said == digest:
         return Step.HAS
-    return Step.OTHER if said else Step.NONE
+    return Step.OTHER if said or followed.is_always_read else Step.NONE
 
 
 def _verb(hosts: Sequence[str], one: str, several: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +12,14 @@ from dispatch.operator_files import overlay_file, strict_json
 from dispatch.operator_files.live import Label, LiveFile
 from dispatch.operator_files.overlay import EMPTY, KEYS, Overlay
 from dispatch.operator_files.overlay import parse as parse_overlay
-from dispatch.operator_files.pause_windows import EVERY_SCOPE, PauseWindow
 from dispatch.operator_files.pause_windows import KEYS as WINDOW_KEYS
+from dispatch.operator_files.pause_windows import PauseWindow
 from dispatch.operator_files.pause_windows import parse as parse_windows
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.operator_files.scoped_limits import KEYS as LIMIT_KEYS
 from dispatch.operator_files.scoped_limits import ScopedLimit, ScopedLimits
 from dispatch.operator_files.scoped_limits import parse as parse_limits
+from dispatch.operator_files.scopes import is_reachable
 from dispatch.schedules import placement
 from dispatch.triggers.entries import Triggers
 from dispatch.triggers.parse import parse as parse_triggers
@@ -149,11 +149,5 @@ def _telling(parse: Callable[[bytes], T], unknown: _Unknown) -> Callable[[bytes]
 def tell_unreached(part: str, rows: Sequence[PauseWindow | ScopedLimit]) -> None:
     """Say which rows match no job of this host: jobs name a folder by its real path, a repository in full."""
     for index, row in enumerate(rows):
-        if not _is_reachable(row.scope):
+        if not is_reachable(row.scope):
             log.event("scope_matches_no_job", place=f"{part}[{index}]")
-
-
-def _is_reachable(scope: str) -> bool:
-    if scope.startswith("/"):
-        return os.path.realpath(scope) == scope and Path(scope).is_dir()
-    return scope == EVERY_SCOPE or ("/" in scope and "://" not in scope and not scope.startswith("~"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.console.adoption import PATIENCE_MS, SETTINGS, TRIGGERS, Step, Tone, digest_of, judge
+from dispatch.console.adoption import PATIENCE_MS, SETTINGS, TRIGGERS, WINDOWS, Step, Tone, digest_of, judge
 from dispatch.operator_files.live import LiveFile
 from tests.dispatch.fleetkit import row
 
@@ -52,6 +52,14 @@ def test_each_kind_of_file_has_its_own_digest_and_none_is_one_state():
     found = judge([row("a", fp_settings="", fp_triggers=HERE)], "", SETTINGS, own=None, age_ms=None)
 
     assert [one.step for one in found.hosts] == [Step.HAS]
+
+
+def test_a_worker_without_settings_has_not_read_the_new_file_yet():
+    """It reads none only where nothing names one, and the settings file always has a name."""
+    rows = [row("a", fp_settings="", fp_pause="")]
+
+    steps = [judge(rows, HERE, kind, own=None, age_ms=0).hosts[0].step for kind in (SETTINGS, WINDOWS)]
+    assert steps == [Step.OTHER, Step.NONE]
 
 
 def test_the_digest_is_the_one_that_a_worker_publishes(tmp_path):
