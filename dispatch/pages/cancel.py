@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _LONGEST_FORM = 2_000_000
 # So many that wait are cancelled while the person waits.
 _MOST_AT_ONCE = 20
+# Nobody waits for a server that takes so long for one answer.
+_SLOW_SECONDS = 0.5
 _COLUMNS = ("Job", "What became of it")
 
 
@@ -69,8 +72,17 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
 def _confirmed(request: HttpRequest, back: str) -> HttpResponseBase:
     job_ids = _fitting(_ids(request.POST.get("jobs", "").split()))
     with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+        began = monotonic()
         targets = look_at(server.client, job_ids)
-        return _cancel(request, server, targets) if targets else _none(request, back)
+        if not targets:
+            return _none(request, back)
+        if (
+            len(targets) > _MOST_AT_ONCE
+            or any(map(runs, targets.values()))
+            or monotonic() - began > _SLOW_SECONDS
+        ):
+            return _in_background(request, targets)
+        return _cancel(request, server, targets)
 
 
 def _none(request: HttpRequest, back: str) -> HttpResponseBase:
@@ -105,8 +117,6 @@ def _ids(tokens: Sequence[str]) -> list[str]:
 
 
 def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpResponseBase:
-    if len(targets) > _MOST_AT_ONCE or any(map(runs, targets.values())):
-        return _in_background(request, targets)
     ids = list(targets)
     with confirming(server, "cancelled", ids, told_by="why"):
         found = cancel(server.client, ids)

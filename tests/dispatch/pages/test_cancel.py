@@ -193,6 +193,13 @@ def test_many_are_cancelled_in_the_background_with_progress(operator, host, valk
     }
 
 
+def test_a_slow_server_is_not_waited_for(operator, host, begun, monkeypatch):
+    monkeypatch.setattr(cancel, "_SLOW_SECONDS", 0)
+
+    assert operator.post(CANCEL, {"jobs": "local-0", "confirmed": "1"}).url == "/admin/operations/0123/"
+    assert begun.run().is_good
+
+
 def test_a_server_that_goes_away_meanwhile_leaves_what_is_known(operator, host, valkey, begun):
     host.enqueue(*(f"local-a{number}" for number in range(60)))
     operator.post(CANCEL, form_of(operator.post(CANCEL, {"which": "all", "id": "local-a"})))
