@@ -29,7 +29,7 @@ GRACE = timedelta(seconds=1)
 # goes on after that, the job wakes there and asks again.
 MOST_HOPS = 16
 
-_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 # The reference takes the 31st of every month, and it is a plain limit there.
 _DATE = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])", re.ASCII)
@@ -39,7 +39,7 @@ _ROW = 'an object such as {"scope": "*", "from": "22:00", "to": "06:00"}'
 _SCOPE = "a repository as its forge writes it, a folder as its jobs write it, or *"
 _HOURS = "HH:MM from 00:00 to 23:59"
 _ZONE = "an IANA time zone such as Europe/London, or no tz for UTC"
-_DAYS = ", ".join(_WEEKDAYS)
+_DAYS = ", ".join(WEEKDAYS)
 
 
 # Compared by identity, so that what was found for a window can be remembered cheaply.
@@ -223,13 +223,14 @@ def _weekdays(fields: Fields) -> frozenset[int] | None:
     if not isinstance(listed, list) or not listed:
         fields.wrong("days", f"is {shown(listed)}; allowed is a list of {_DAYS}, or no days for every day")
         return None
-    found = [fields.checked(f"days[{index}]", one, _DAYS, _weekday) for index, one in enumerate(listed)]
+    found = [fields.checked(f"days[{index}]", one, _DAYS, weekday_of) for index, one in enumerate(listed)]
     return frozenset(day for day in found if day is not None)
 
 
-def _weekday(text: str) -> int | None:
+def weekday_of(text: str) -> int | None:
+    """Read the name of a weekday (0: Monday), by its first three letters; None for what is none."""
     name = text[:3].lower()
-    return _WEEKDAYS.index(name) if name in _WEEKDAYS else None
+    return WEEKDAYS.index(name) if name in WEEKDAYS else None
 
 
 def _dates(fields: Fields) -> tuple[str | None, str | None]:
