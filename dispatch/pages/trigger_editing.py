@@ -10,7 +10,7 @@ from typing import Any
 from dispatch.console.trigger_changes import Asked, Kind, difference
 from dispatch.console.trigger_edit import Edited, carry_out
 from dispatch.console.trigger_places import Machine, machine
-from dispatch.console.trigger_privilege import refusal, touched
+from dispatch.console.trigger_privilege import privileged_of, refusal, touched
 from dispatch.console.triggers_file import VARIABLE
 from dispatch.operator_files import strict_json
 from dispatch.pages.change import lock_of, require_same
@@ -36,7 +36,7 @@ _ENTRY = "The entry"
 class Locked(Asked):
     """A change of the file as it was when somebody looked; `lock` None: as it is.
 
-    Without `is_privileged` it is refused where it touches privileged keys of the entry that it replaces.
+    Without `is_privileged` it is refused where it touches what is privileged of the entry that it replaces.
     `seen` digests the file, `others` counts the entries behind, once it has been worked out.
     """
 
@@ -58,7 +58,7 @@ class Locked(Asked):
         self.others = len(document[PART]) - self.index - 1
         keys = touched(self.before, self.after)
         if keys and not self.is_privileged and self.kind is not Kind.REMOVED:
-            raise ConfigurationError(refusal(keys))
+            raise ConfigurationError(refusal(keys, of_privileged=bool(privileged_of(self.before))))
         return changed
 
 
@@ -94,6 +94,10 @@ class Editor:
                 f"The triggers file has no entry at place {index}; look at the list again."
             )
         return entries[index], lock_of(document)
+
+    def keeps_run(self, before: Any) -> bool:
+        """Tell whether only `on` of this entry may be changed."""
+        return not self.is_privileged and bool(privileged_of(before))
 
     def change(self, kind: Kind, index: int | None, entry: Any, *, lock: str | None) -> Locked:
         """Ask for a change of the entry at this place; None: of a new one."""

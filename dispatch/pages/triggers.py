@@ -107,7 +107,7 @@ def _asked(
     """Show what was typed as a change, write it, or go back to the form; `lock` is the file's now."""
     create, held = _CREATE in request.POST, request.POST.get(change.LOCK, "")
     try:
-        entry = _typed(request, before)
+        entry = _typed(request, editor, before)
         if change.step_of(request) == change.BACK:
             return _form(request, editor, before, _sheet(entry, lock=held, create=create), index=index)
         kind = Kind.ADDED if index is None else Kind.CHANGED
@@ -118,14 +118,16 @@ def _asked(
     except PidispatchError as error:
         # Whoever sees that the file has changed may go on from what it is now.
         held = lock if isinstance(error, ChangedMeanwhileError) else held
-        sheet = _sheet_as_typed(request, before, lock=held, create=create)
+        sheet = _sheet_as_typed(request, editor, before, lock=held, create=create)
         return _form(request, editor, before, sheet, index=index, problems=_problems(error))
 
 
-def _typed(request: HttpRequest, before: Any) -> dict[str, Any]:
+def _typed(request: HttpRequest, editor: Editor, before: Any) -> dict[str, Any]:
     if request.POST.get(_WAY) == _JSON:
         return entry_of_json(request.POST.get(_ENTRY, ""))
-    return entry_of(of_texts(request.POST.dict()), before if has_form(before) else None)
+    entry = entry_of(of_texts(request.POST.dict()), before if has_form(before) else None)
+    # A browser does not send what cannot be changed.
+    return {**entry, "run": before["run"]} if editor.keeps_run(before) else entry
 
 
 def _sheet(entry: Any, *, lock: str, create: bool = False) -> _Sheet:
@@ -135,12 +137,13 @@ def _sheet(entry: Any, *, lock: str, create: bool = False) -> _Sheet:
     )
 
 
-def _sheet_as_typed(request: HttpRequest, before: Any, *, lock: str, create: bool) -> _Sheet:
+def _sheet_as_typed(request: HttpRequest, editor: Editor, before: Any, *, lock: str, create: bool) -> _Sheet:
     if request.POST.get(_WAY) == _JSON:
         text = request.POST.get(_ENTRY, "")
         return _Sheet(fields=None, text=text, lock=lock, create=create, is_json=True)
-    text = _as_json(_typed(request, before))
-    return _Sheet(fields=of_texts(request.POST.dict()), text=text, lock=lock, create=create)
+    entry = _typed(request, editor, before)
+    fields = of_entry(entry) if editor.keeps_run(before) else of_texts(request.POST.dict())
+    return _Sheet(fields=fields, text=_as_json(entry), lock=lock, create=create)
 
 
 def _form(
@@ -160,7 +163,7 @@ def _form(
         "index": index,
         "place": None if index is None else place_of(index, before),
         "privileged": {key: _as_json(value) for key, value in privileged_of(before).items()},
-        "may_privileged": editor.is_privileged,
+        "keeps_run": editor.keeps_run(before),
         "is_there": editor.is_there,
         "path": editor.path,
     }

@@ -93,11 +93,17 @@ def test_what_is_wrong_stands_beside_its_field():
 @pytest.mark.parametrize(
     ("before", "after", "keys"),
     [
-        (None, {"run": {"image": "x"}}, ("image",)),
-        ({"run": {"image": "x", "flow": "a"}}, {"run": {"image": "x", "flow": "b"}}, ()),
-        ({"run": {"resume": True}}, {"run": {"resume": 1}}, ("resume",)),
-        ({"run": {"secrets": {"A": "b"}}}, {"run": {}}, ("secrets",)),
-        ({"run": dict.fromkeys(PRIVILEGED, 1)}, None, PRIVILEGED),
+        (None, {"run": {"image": "x", "flow": "a"}}, ("run.image",)),
+        ({"run": {"flow": "a"}}, {"on": 2, "run": {"flow": "b"}, "x": 1}, ()),
+        # Of an entry that has one only `on` is free.
+        ({"on": 1, "run": {"image": "x"}}, {"on": 2, "run": {"image": "x"}}, ()),
+        *(
+            ({"run": {key: 1, "flow": "a"}}, {"run": {key: 1, "flow": "b"}, "x": 1}, ("run.flow", "x"))
+            for key in PRIVILEGED
+        ),
+        ({"run": {"secrets": {"A": "b"}}}, {"run": {"folder": "/"}}, ("run.folder", "run.secrets")),
+        ({"run": {"resume": True}, "x": 1}, {"run": {"resume": 1}}, ("run.resume", "x")),
+        ({"run": {"image": None}}, 7, ("run.image",)),
         ({"run": [1]}, 7, ()),
     ],
 )

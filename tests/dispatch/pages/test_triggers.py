@@ -209,13 +209,16 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(site, sent, words):
         (EDIT, {"image": "other:1"}, True),
         (EDIT, {"image": "img:1", "secrets": {"A": "b"}}, True),
         (EDIT, {}, True),
-        (EDIT, {"image": "img:1", "flow": "other"}, False),
+        (EDIT, {"image": "img:1", "flow": "other"}, True),
+        (EDIT, {"image": "img:1", "folder": "/tmp"}, True),
+        (EDIT, {"image": "img:1", "maxTurns": 3}, True),
+        (EDIT, {"image": "img:1"}, False),
         (ADD, {"skillsDir": "/"}, True),
         (ADD, {}, False),
     ],
 )
 def test_privileged_keys_are_kept_by_who_may_not_change_them(site, address, change, is_refused):
-    made = entry("third" if address == ADD else "nightly", "5 * * * *", **change)
+    made = entry("third" if address == ADD else "nightly", "7 * * * *", **change)
     site.as_("operator", "configure_fleet")
 
     page = site.shown(address, **sent_json(made, step="show"))
@@ -225,6 +228,23 @@ def test_privileged_keys_are_kept_by_who_may_not_change_them(site, address, chan
     assert (made in site.entries) is not is_refused
     if address == EDIT:
         assert "Kept as it is" in site.text(site.ask(EDIT))
+
+
+def test_of_an_entry_with_a_privileged_key_the_form_changes_only_when_it_starts(site):
+    site.holds(entry(image="img:1", github=True))
+    site.as_("operator", "configure_fleet")
+    page = site.text(site.ask(EDIT))
+    assert re.search(r'name="folder"[^>]* readonly', page)
+    assert re.search(r'name="github"[^>]* checked disabled', page)
+    assert not re.search(r'name="pattern"[^>]* readonly', page)
+
+    # As a browser sends it: without the box that is not free; or as somebody who plays browser.
+    sent = {**FORM, "id": "nightly", "tz": "UTC", "folder": "/elsewhere", "lock": site.lock()}
+    assert 'name="github" id="trigger-github" checked disabled' in site.shown(EDIT, **{**sent, "id": "a:b"})
+    site.ask(EDIT, {**sent, "step": "write"})
+
+    assert site.entries == [entry(pattern="@weekly", image="img:1", github=True)]
+    assert "readonly" not in site.as_().text(site.ask(EDIT))
 
 
 def test_a_spent_one_shot_that_is_armed_again_is_forgotten(site):
