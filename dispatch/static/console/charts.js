@@ -134,24 +134,10 @@
     within.querySelectorAll("[data-chart]").forEach(draw);
   }
 
-  /* What somebody has opened stays open when a part of the page is fetched again. */
-  let open = [];
-
-  function rememberOpen({ detail }) {
-    if (detail.shouldSwap) open = [...detail.target.querySelectorAll("details[open][id]")].map(({ id }) => id);
-  }
-
-  function afterSwap() {
-    open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-    open = [];
-    drawAll(document);
-  }
-
   function start() {
     drawAll(document);
-    document.body.addEventListener("htmx:beforeSwap", rememberOpen);
-    document.body.addEventListener("htmx:afterSwap", afterSwap);
     const redraw = () => drawAll(document);
+    document.body.addEventListener("htmx:afterSwap", redraw);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   }
