@@ -10,10 +10,10 @@ NAME ?=
 # Most tests wait for processes of their own: two at once take half the time. PROCESSES=0 is one after the other.
 PROCESSES ?= 2
 
-.PHONY: help demo test check image bench soak venv venv-dev clean
+.PHONY: help demo demo-data test check image bench soak venv venv-dev clean
 
 help: ## What each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: requirements.txt constraints.txt
 	@if [ -z "$(PYTHON)" ]; then echo "make: no Python of 3.11 or newer was found; install one or set PYTHON=/path/to/python"; exit 2; fi
@@ -33,6 +33,9 @@ venv-dev: $(VENV)/.ready-dev
 
 demo: $(VENV)/.ready ## See one job travel from the command line to its record (KEEP=1 leaves it running)
 	@"$(PY)" manage.py demo $(if $(filter 1,$(KEEP)),--keep)
+
+demo-data: $(VENV)/.ready ## See the admin filled: a fleet at work and weeks of invented runs; says how to end it
+	@"$(PY)" manage.py demo --data
 
 test: $(VENV)/.ready-dev ## Run the tests; without an engine or Chromium those that need them are skipped
 	@"$(PY)" -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dispatch.demo.interrupts import interrupts
@@ -19,10 +19,14 @@ A repository of its own for the demo. The job edits it in place, as jobs on loca
 _WHO = ("-c", "user.name=Demo", "-c", "user.email=demo@example.invalid", "-c", "safe.directory=*")
 
 
-def make_repository(path: Path, environment: Mapping[str, str]) -> None:
-    """Make a small repository with one commit, owned by somebody a job can run as."""
+def make_repository(path: Path, environment: Mapping[str, str], *, flows: Iterable[str] = ()) -> None:
+    """Make a small repository with one commit, owned by somebody a job can run as; `flows` are its skills."""
     path.mkdir()
     (path / "README.md").write_text(_README)
+    for flow in flows:
+        skill = path / ".pi" / "skills" / flow / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text(f"---\nname: {flow}\n---\nA skill of the demo.\n")
     _git(path, environment, "init", "--quiet", "--initial-branch=main")
     _git(path, environment, "add", ".")
     _git(path, environment, "commit", "--quiet", "--message", "A sample")

@@ -24,6 +24,7 @@ from runs.backends import make_backend
 from runs.reaper import Reaper
 
 PROVIDER, MODEL = "scripted", "scripted-agent"
+FOLDER_PREFIX = "pi-demo-"
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 _BOOT_SECONDS = 60
 _STOP_SECONDS = 20
@@ -49,7 +50,7 @@ class Stage:
     @property
     def state(self) -> Path:
         """The state directory."""
-        return self.folder / "state"
+        return Path(self.environment["PI_STATE_DIR"])
 
     @property
     def logs(self) -> Path:
@@ -59,7 +60,25 @@ class Stage:
     @property
     def variables(self) -> Path:
         """The environment as a file, for a person's own commands on this stage (PI_ENV_FILE)."""
-        return self.folder / "env"
+        return Path(self.environment["PI_ENV_FILE"])
+
+    def host(self, name: str, changes: Mapping[str, str]) -> Stage:
+        """Give one host of a fleet on this stage: a state directory and a file of variables of its own."""
+        own = {
+            "PI_WORKER_NAME": name,
+            "PI_STATE_DIR": str(self.folder / name),
+            "PI_ENV_FILE": str(self.folder / f"{name}.env"),
+        }
+        there = Stage(self.folder, {**self.environment, **changes, **own}, self.started)
+        there.write_variables()
+        return there
+
+    def write_variables(self) -> None:
+        """Write the file of variables."""
+        ours = {name: text for name, text in self.environment.items() if name.startswith(("PI_", "VALKEY_"))}
+        self.variables.touch(mode=0o600)
+        lines = (f"{name}={text}\n" for name, text in ours.items() if name != "PI_ENV_FILE")
+        self.variables.write_text("".join(lines))
 
     def command(self, *words: str) -> list[str]:
         """Spell one of the product's commands."""
@@ -104,6 +123,14 @@ class Stage:
             self.started.append(process)
         return process
 
+    def until_over(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """Wait until a started command has ended; `OperationalError` with its log where it failed."""
+        code = process.wait()
+        self.started.remove(process)
+        if code != 0:
+            text = self.log(name).read_text(errors="replace")
+            raise OperationalError(f"The {name} could not be made; it said:\n{text}")
+
     def log(self, name: str) -> Path:
         """Name the file with what a started command printed."""
         return self.folder / f"{name}.log"
@@ -133,7 +160,7 @@ def set_up(
     be removed. A stage whose `folder` has a `kept.json` by then stays (see `kept`).
     """
     # A short path: a Unix socket's name ends at some hundred characters.
-    folder = Path(tempfile.mkdtemp(prefix="pi-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
     stage = Stage(folder, _environment(environment, folder, backend=backend, image=image))
     try:
         _furnish(stage)
@@ -172,9 +199,11 @@ def _stop_valkey(stage: Stage) -> None:
 
 
 def _reap(stage: Stage) -> None:
-    if (stage.state / "host-id").exists():
-        backend = make_backend(conf.load(stage.environment))
-        Reaper(backend, host_id=host_id(stage.state), boot="").reap(is_live=lambda _: False)
+    # One state directory, or one for each host of a fleet.
+    for file in stage.folder.glob("*/host-id"):
+        environment = {**stage.environment, "PI_STATE_DIR": str(file.parent)}
+        backend = make_backend(conf.load(environment))
+        Reaper(backend, host_id=host_id(file.parent), boot="").reap(is_live=lambda _: False)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -207,10 +236,7 @@ def _environment(
 
 
 def _furnish(stage: Stage) -> None:
-    ours = {name: value for name, value in stage.environment.items() if name.startswith(("PI_", "VALKEY_"))}
-    lines = "".join(f"{name}={value}\n" for name, value in ours.items() if name != "PI_ENV_FILE")
-    stage.variables.touch(mode=0o600)
-    stage.variables.write_text(lines)
+    stage.write_variables()
     overlay = stage.folder / "overlay"
     overlay.mkdir()
     declared = {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": "none-needed"}

@@ -2,7 +2,8 @@
 # The scripted agent: keeps the contract of a job's runner (exit codes, log lines, exit line) without any model.
 # It does one small, visible thing that follows from the task, and the same thing each time:
 #   - the first file that the task names (README.md, docs/notes.txt, …), else NOTES.md, gets a paragraph;
-#   - the paragraph is what the task puts in double quotes, else the task's first line.
+#   - the paragraph is what the task puts in double quotes, else the task's first line;
+#   - "Take 20 minutes" in the task has it take its time, a turn a minute, so that a running job can be looked at.
 # POSIX sh and the tools of busybox; no git, no network. Folders: those of a container, or PI_DISPATCH_*.
 set -u
 LC_ALL=C
@@ -25,16 +26,19 @@ finish() {
 }
 trap 'finish 2 aborted' TERM INT
 
-# A foreground sleep would hold the trap back until it is over.
+# breathe SECONDS: a foreground sleep would hold the trap back until it is over.
 breathe() {
-  sleep 1 >/dev/null 2>&1 &
+  sleep "$1" >/dev/null 2>&1 &
   sleeper=$!
   wait "$sleeper"
   sleeper=
 }
 
 deadline=$(printf '%s' "${PI_JOB_DEADLINE:-}" | tr -cd 0-9)
-if [ -n "$deadline" ] && [ "$(date +%s)" -ge "$deadline" ]; then finish 2 deadline; fi
+heed_deadline() {
+  if [ -n "$deadline" ] && [ "$(date +%s)" -ge "$deadline" ]; then finish 2 deadline; fi
+}
+heed_deadline
 [ -r "$job/prompt.md" ] || finish 2 job-input-missing
 [ -w "$workspace" ] || finish 2 workspace-not-writable
 cd "$workspace" || finish 2 workspace-not-writable
@@ -43,7 +47,7 @@ say started
 turns=1
 say turn ',"turn":1'
 say tool ',"tool":"read"'
-breathe
+breathe 1
 
 # The task is what follows the host's own lines; those end at the first empty line.
 if head -n 2 "$job/prompt.md" | grep -q 'is in /job/event\.json\.$'; then
@@ -85,8 +89,17 @@ done
 target=${target:-NOTES.md}
 usable "$target" || finish 2 workspace-not-writable
 
-turns=2
-say turn ',"turn":2'
+minutes=$(printf '%s\n' "$task" | sed -n 's/^.*[Tt]ake \([1-9][0-9]\{0,2\}\) minutes.*$/\1/p' | head -n 1)
+minutes=${minutes:-0}
+while [ "$minutes" -gt 0 ]; do
+  breathe 60
+  heed_deadline
+  turns=$((turns + 1)) minutes=$((minutes - 1))
+  say turn ",\"turn\":$turns"
+done
+
+turns=$((turns + 1))
+say turn ",\"turn\":$turns"
 say tool ',"tool":"edit"'
 case $target in */*) mkdir -p "${target%/*}" || finish 2 workspace-not-writable ;; esac
 {

@@ -1,17 +1,18 @@
-"""`manage.py demo`: one job from the command line to its record, on a stage of its own."""
+"""`manage.py demo`: one job from the command line to its record, on a stage of its own; or a whole fleet."""
 
 from __future__ import annotations
 
 import io
 import textwrap
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
-from dispatch.demo import kept, sample, stage
+from dispatch.demo import data, filling, kept, sample, stage
 from dispatch.demo.interrupts import interrupts
 from dispatch.demo.telling import REAL_PROVIDER, Teller, told_record
 from pidispatch_site import log
@@ -32,6 +33,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--keep", action="store_true", help="leave worker and admin running")
+        parser.add_argument(
+            "--data", action="store_true", help="a fleet at work and weeks of invented runs, in the admin"
+        )
+        # What `--data` has the first of its hosts do.
+        parser.add_argument("--fill", metavar="INSTANT", type=datetime.fromisoformat, help=SUPPRESS)
         parser.add_argument("--end", metavar="FOLDER", help="end a demo that was kept")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,9 +46,15 @@ class Command(BaseCommand):
         if options["end"]:
             self.stdout.write(kept.end(options["end"]))
             return
+        if options["fill"]:
+            self.stdout.write(f"{filling.fill(options['fill'])} runs")
+            return
         interrupts.listen()
         teller = Teller(self._write, strong=self.style.MIGRATE_HEADING)
         try:
+            if options["data"]:
+                self._show_data(teller)
+                return
             self._demonstrate(teller, keep=options["keep"])
         except KeyboardInterrupt as interrupt:
             raise OperationalError("The demo was interrupted; nothing of it is left running.") from interrupt
@@ -55,9 +67,21 @@ class Command(BaseCommand):
         with stage.set_up(environment, backend=backend, image=image, warn=self.stderr.write) as here:
             _play(here, teller)
             if keep:
-                _keep(here, teller)
+                _keep(here, here, teller)
+                _tell_what_can_be_done(here, teller)
         if not keep:
             teller.show("\nNothing is left running. `make demo KEEP=1` keeps it and opens the admin.")
+
+    def _show_data(self, teller: Teller) -> None:
+        teller.show("A fleet at work and its past, in the admin; scripted agents, no provider key.")
+        backend, image = self._backend(teller)
+        environment = settings.PIDISPATCH_ENVIRONMENT
+        with stage.set_up(environment, backend=backend, image=image, warn=self.stderr.write) as here:
+            first = data.play(here, teller)
+            _keep(here, first, teller)
+            teller.step("Workers, admin and Valkey stay")
+            teller.say(f"Any command: PI_ENV_FILE={first.variables} {' '.join(first.command())} …")
+            _tell_the_end(here, teller)
 
     def _backend(self, teller: Teller) -> tuple[str, str | None]:
         """Choose a container where an engine and an image are to be had, else say loudly what it is not."""
@@ -106,17 +130,25 @@ def _play(here: stage.Stage, teller: Teller) -> None:
         teller.say(told_record(record, here.logs))
 
 
-def _keep(here: stage.Stage, teller: Teller) -> None:
+def _keep(here: stage.Stage, host: stage.Stage, teller: Teller) -> None:
+    """Serve the admin of this host of the stage, and let everything stay."""
     teller.step("The admin, on this machine only")
-    web = here.start("web", "web", "--bind", "127.0.0.1:0")
+    web = host.start("web", "web", "--bind", "127.0.0.1:0")
     here.until_logged("web", "/admin/", web)
     address = kept.web_address(here)
-    link = here.call("loginlink", "--base-url", address).strip()
+    link = host.call("loginlink", "--base-url", address).strip()
     interrupts.disregard()
     kept.remember(here)
     teller.say(f"{link}\n(logs you in once, within ten minutes; afterwards {address}/admin/)")
+
+
+def _tell_what_can_be_done(here: stage.Stage, teller: Teller) -> None:
     manage = f"PI_ENV_FILE={here.variables} {' '.join(here.command())}"
     teller.step("Worker, admin and Valkey stay")
     teller.say(f'Another job:\n  {manage} run --force --wait {here.repository} --task "…"')
     teller.say(f"Stop taking jobs, and look:\n  {manage} pause\n  {manage} status")
+    _tell_the_end(here, teller)
+
+
+def _tell_the_end(here: stage.Stage, teller: Teller) -> None:
     teller.say(f"End it all:\n  {' '.join(here.command('demo', '--end', str(here.folder)))}")
