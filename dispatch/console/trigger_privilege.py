@@ -45,7 +45,7 @@ def refusal(keys: tuple[str, ...], *, of_privileged: bool) -> str:
     listed = ", ".join(keys)
     if of_privileged:
         return (
-            f"You may not change {listed}: this trigger reaches beyond its folder, so that you may change only"
+            f"You may not change {listed}: this trigger reaches beyond its folder. Of it you may only change"
             " when it starts (on). Leave the rest as it is, or ask somebody who may change privileged keys."
         )
     return (

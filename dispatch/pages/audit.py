@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -18,6 +21,31 @@ from pidispatch_site import log
 _LONGEST_TARGET = 200
 
 
+@dataclass(slots=True)
+class Doing:
+    """An action while it is done, with JSON values for the log; `is_idle`: it changes nothing after all."""
+
+    before: Any = None
+    after: Any = None
+    is_idle: bool = False
+
+
+@contextmanager
+def recorded(
+    request: HttpRequest, action: str, target: str, *, reason: str, doing: Doing | None = None
+) -> Iterator[Doing]:
+    """Record what is done inside, also where it fails on the way: nobody knows then what was done."""
+    doing = doing or Doing()
+    try:
+        yield doing
+    except Exception:
+        doing.after = {"confirmed": False, "known": doing.after}
+        raise
+    finally:
+        if not doing.is_idle:
+            record(request, action, target, reason=reason, before=doing.before, after=doing.after)
+
+
 def record(
     request: HttpRequest,
     action: str,
@@ -29,8 +57,8 @@ def record(
 ) -> bool:
     """Keep that the user did `action` (a token) to `target`; False when the database does not take it.
 
-    `before` and `after` are JSON values. Call it once the action has been done: what stops work must not wait
-    for a database.
+    `before` and `after` are JSON values; of what stands in an operator's file: as `audit_digest` has it. Call
+    it once the action has been done: what stops work must not wait for a database.
     """
     message = {"action": action, "reason": one_line(reason)[:LONGEST_TEXT], "before": before, "after": after}
     log.event("operator_action", action=action, user=request.user.pk)

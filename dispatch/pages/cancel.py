@@ -25,7 +25,7 @@ from dispatch.console.server import Server, confirming, explained
 from dispatch.pages import cancel_view, operations
 from dispatch.pages.access import Access, action
 from dispatch.pages.acting import acting, by
-from dispatch.pages.audit import record
+from dispatch.pages.audit import record, recorded
 from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
 from dispatch.pages.queue_asked import Asked, job_of, token_of
@@ -118,16 +118,13 @@ def _ids(tokens: Sequence[str]) -> list[str]:
 
 def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpResponseBase:
     ids = list(targets)
-    with confirming(server, "cancelled", ids, told_by="why"):
+    with (
+        recorded(request, "cancel", cancel_view.target(targets), reason=reason_of(request)) as doing,
+        confirming(server, "cancelled", ids, told_by="why"),
+    ):
+        doing.before = {"jobs": {job_id: one and one.state for job_id, one in targets.items()}}
         found = cancel(server.client, ids)
-    record(
-        request,
-        "cancel",
-        cancel_view.target(targets),
-        reason=reason_of(request),
-        before={"jobs": {job_id: one and one.state for job_id, one in targets.items()}},
-        after={"jobs": {one.job_id: one.fate for one in found}},
-    )
+        doing.after = {"jobs": {one.job_id: one.fate for one in found}}
     for one in found:
         (messages.success if one.is_done else messages.warning)(request, cancel_shown.line(one))
     return redirect("admin:console_queue")

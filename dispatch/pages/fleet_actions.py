@@ -72,13 +72,15 @@ def _do(request: HttpRequest, verb: Verb, host: str, typed: Given) -> HttpRespon
     turn = drain if verb is Verb.DRAIN else undrain
     order = Order(host=host, by=by(request), reason=typed.reason, lasting=typed.duration)
     try:
-        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+        with (
+            audit.recorded(request, f"host-{verb}", host, reason=typed.reason) as doing,
+            acting(settings.PIDISPATCH_ENVIRONMENT) as server,
+        ):
             done = turn(server, order)
+            doing.before, doing.after = done.before, done.after
     except PidispatchError as error:
-        audit.record(request, f"host-{verb}", host, reason=typed.reason, after={"unconfirmed": True})
         return veiled(str(error), settings.PIDISPATCH_ENVIRONMENT)
     _tell(request, done)
-    audit.record(request, f"host-{verb}", host, reason=typed.reason, before=done.before, after=done.after)
     return HttpResponseRedirect(reverse("admin:console_fleet_host", args=[host]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -18,7 +19,7 @@ from hosts import names
 
 def begin_reroute(request: HttpRequest, wish: Wish, reason: str) -> str:
     """Start it and answer the action's id. Raises PidispatchError where no server is configured."""
-    return operations.begin(
+    begun = operations.begin(
         settings.PIDISPATCH_ENVIRONMENT,
         kind="reroute",
         by=by(request),
@@ -27,6 +28,10 @@ def begin_reroute(request: HttpRequest, wish: Wish, reason: str) -> str:
         columns=fleet_rerouting.COLUMNS,
         ended=_nothing if wish.is_tried else _logging(request, wish, reason),
     )
+    if not wish.is_tried:
+        after = {"operation": begun}
+        audit.record(request, "host-reroute", wish.host, reason=reason, before=_before(wish), after=after)
+    return begun
 
 
 def _work(wish: Wish) -> Callable[[Operation], Result]:
@@ -49,11 +54,15 @@ def _logging(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progres
         said = progress.result.summary if progress.result else None
         return audit.record(
             request,
-            "host-reroute",
+            "host-reroute-ended",
             wish.host,
             reason=reason,
-            before={"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders},
+            before=_before(wish),
             after={"state": progress.state.value, "said": said, "operation": progress.id},
         )
 
     return ended
+
+
+def _before(wish: Wish) -> dict[str, Any]:
+    return {"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders}

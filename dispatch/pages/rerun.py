@@ -18,12 +18,12 @@ from dispatch.console.server import Server
 from dispatch.ids import MAX_ID_BYTES
 from dispatch.pages.access import Access, action
 from dispatch.pages.acting import acting
-from dispatch.pages.audit import record
+from dispatch.pages.audit import recorded
 from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
 from dispatch.pages.queue_asked import token_of
 from dispatch.pages.sight import Unseen, sight
-from pidispatch_site.errors import PidispatchError
+from pidispatch_site.errors import OperationalError, PidispatchError
 
 
 @action(Access.OPERATE)
@@ -54,8 +54,13 @@ def _refused(request: HttpRequest, job_id: str, why: str) -> HttpResponseBase:
 
 
 def _rerun(request: HttpRequest, server: Server, asked: Again) -> HttpResponseBase:
-    job_id = enqueue(server.client, asked, now=datetime.now(UTC))
-    after = {"job": job_id, "queue": asked.queue}
-    record(request, "rerun", asked.of, reason=reason_of(request), before={"job": asked.of}, after=after)
+    with recorded(request, "rerun", asked.of, reason=reason_of(request)) as doing:
+        doing.before = {"job": asked.of}
+        try:
+            job_id = enqueue(server.client, asked, now=datetime.now(UTC))
+        except OperationalError:
+            doing.is_idle = True
+            raise
+        doing.after = {"job": job_id, "queue": asked.queue}
     messages.success(request, f"Job {job_id} waits on {asked.queue}.")
     return redirect("admin:console_why", token_of(job_id))

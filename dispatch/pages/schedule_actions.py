@@ -112,16 +112,18 @@ def _started(
     request: HttpRequest, server: Server, goes: Destination, asked: Asked, schedule_id: str
 ) -> HttpResponseBase:
     job, job_id = goes.job or asked.job, asked.job_id
-    with confirming(server, "enqueued", (job_id,), told_by="queue"):
+    with (
+        audit.recorded(request, "schedule-started", schedule_id, reason=reason_of(request)) as doing,
+        confirming(server, "enqueued", (job_id,), told_by="queue"),
+    ):
         found = Producer(server.client).enqueue(
             goes.queue, job_id, job, keeping=LOCAL, scope_hash=job.scope_hash, needs=goes.needs
         )
+        doing.after, doing.is_idle = {"job": job_id, "queue": goes.queue}, isinstance(found, Exists)
     if isinstance(found, Exists):
         messages.info(request, f"Job {job_id} is there already: {found.state}, on {found.queue}.")
     else:
         messages.success(request, f"Job {job_id} was put at the end of {goes.queue}.")
-        after = {"job": job_id, "queue": goes.queue}
-        audit.record(request, "schedule-started", schedule_id, reason=reason_of(request), after=after)
     return HttpResponseRedirect(reverse(_LIST))
 
 
@@ -135,21 +137,17 @@ def _torn(client: redis.Redis, schedule_id: str) -> tuple[str, ...]:
 def _restored(
     request: HttpRequest, server: Server, schedule_id: str, torn: tuple[str, ...]
 ) -> HttpResponseBase:
-    with confirming(server, "restored", (schedule_id,), told_by="triggers"):
+    with (
+        audit.recorded(request, "schedule-restored", schedule_id, reason=reason_of(request)) as doing,
+        confirming(server, "restored", (schedule_id,), told_by="triggers"),
+    ):
+        doing.before = {"takenDown": torn}
         found = restore(server, schedule_id)
+        doing.after, doing.is_idle = {"restored": found.queues}, not found.queues
     (messages.success if found.queues else messages.warning)(request, found.said(server.shown))
     if found.unread:
         unread = "; ".join(found.unread)
         messages.warning(request, f"Not everything could be read ({unread}); repeat it then.")
-    if found.queues:
-        audit.record(
-            request,
-            "schedule-restored",
-            schedule_id,
-            reason=reason_of(request),
-            before={"takenDown": torn},
-            after={"restored": found.queues},
-        )
     return HttpResponseRedirect(reverse(_LIST))
 
 

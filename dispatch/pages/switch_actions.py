@@ -23,19 +23,17 @@ from dispatch.pages import audit
 from dispatch.pages.acting import acting, by
 from hosts import keys, names, switches
 from hosts.switches import PauseFlag, Switches
-from pidispatch_site.errors import OperationalError, PidispatchError
+from pidispatch_site.errors import OperationalError
 
 FLEET = "the whole fleet"
 
 
 @dataclass(slots=True)
-class Done:
-    """What was done, in a sentence, and what a person should know besides; `before` and `after` as JSON."""
+class Done(audit.Doing):
+    """What was done, in a sentence, and what a person should know besides."""
 
     said: str = ""
     notes: list[str] = field(default_factory=list)
-    before: Any = None
-    after: Any = None
 
 
 def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: timedelta | None) -> Done:
@@ -109,16 +107,12 @@ def _recorded(
     request: HttpRequest, action: str, queues: Sequence[str], reason: str
 ) -> Iterator[tuple[Server, Done]]:
     """Act on the server, and record it however it ends."""
-    done = Done()
-    target = ", ".join(queues) or FLEET
-    try:
-        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            yield server, done
-    except PidispatchError:
-        after = {"confirmed": False, "known": done.after}
-        audit.record(request, action, target, reason=reason, before=done.before, after=after)
-        raise
-    audit.record(request, action, target, reason=reason, before=done.before, after=done.after)
+    target, done = ", ".join(queues) or FLEET, Done()
+    with (
+        audit.recorded(request, action, target, reason=reason, doing=done),
+        acting(settings.PIDISPATCH_ENVIRONMENT) as server,
+    ):
+        yield server, done
 
 
 def _shown(held: Switches) -> dict[str, Any]:

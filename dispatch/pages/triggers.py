@@ -18,7 +18,7 @@ from dispatch.console.trigger_edit import Edited
 from dispatch.console.trigger_form import FormField, entry_of, has_form, of_entry, of_texts, with_problems
 from dispatch.console.trigger_privilege import privileged_of
 from dispatch.console.trigger_rearm import NOT_FORGOTTEN, forget_spent, is_armed
-from dispatch.pages import audit, change
+from dispatch.pages import audit, audit_digest, change
 from dispatch.pages.access import Access, action
 from dispatch.pages.acting import acting
 from dispatch.pages.change import ChangedMeanwhileError, Preview, lock_of
@@ -201,20 +201,21 @@ def _confirm(
 
 
 def _write(request: HttpRequest, editor: Editor, asked: Locked, *, create: bool) -> HttpResponseBase:
+    # Whatever fails here has changed nothing.
     edited = editor.written(asked, create=create)
-    for line in asked.said(is_written=True, in_fleet=editor.this.in_fleet).splitlines():
-        messages.success(request, line)
-    for note in (*edited.notes, *_forgotten(asked)):
-        messages.warning(request, note)
     if asked.is_other:
         audit.record(
             request,
             f"trigger-{asked.kind.value}",
             place_of(asked.index, asked.before if asked.kind is Kind.REMOVED else asked.after),
             reason=change.reason_of(request),
-            before=asked.before,
-            after=asked.after,
+            before=audit_digest.of_trigger(asked.before),
+            after=audit_digest.of_trigger(asked.after),
         )
+    for line in asked.said(is_written=True, in_fleet=editor.this.in_fleet).splitlines():
+        messages.success(request, line)
+    for note in (*edited.notes, *_forgotten(asked)):
+        messages.warning(request, note)
     return HttpResponseRedirect(reverse(LIST))
 
 

@@ -147,7 +147,7 @@ def test_without_valkey_the_page_says_so_and_what_is_not_known_is_in_the_log(url
     assert (asked.status_code, "does not answer" in text_of(asked)) == (200, True)
     if done:
         assert "Not confirmed as" in text_of(done) or "does not answer" in text_of(done)
-        assert logged()[0][1]["after"] == {"unconfirmed": True}
+        assert logged()[0][1]["after"] == {"confirmed": False, "known": None}
 
 
 @pytest.mark.parametrize("url", [DRAIN, UNDRAIN, REROUTE])
@@ -198,9 +198,10 @@ def test_a_reroute_shows_what_moves_and_what_stays_then_moves_it(valkey, left, e
     )
     assert "Moved 2 jobs away from pi-jobs@alpha. 1 waiting job stays." in progress
     assert "gh-2 pi-jobs@beta moved" in progress
-    target, entry = until(logged)[0]
-    assert (target, entry["action"], entry["reason"]) == ("alpha", "host-reroute", "gone")
-    assert entry["before"] == {"queue": "pi-jobs@alpha", "to": "beta", "sameFolders": False}
+    (target, began), (_, entry) = until(lambda: logged() if len(logged()) == 2 else None)
+    assert (target, began["action"], began["reason"]) == ("alpha", "host-reroute", "gone")
+    assert began["before"] == {"queue": "pi-jobs@alpha", "to": "beta", "sameFolders": False}
+    assert (entry["action"], entry["before"]) == ("host-reroute-ended", began["before"])
     assert entry["after"]["said"] == "Moved 2 jobs away from pi-jobs@alpha. 1 waiting job stays."
 
 
