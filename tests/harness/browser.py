@@ -79,23 +79,31 @@ class Browser:
         self._call("DELETE", "/cookie")
 
     def texts(self, selector: str) -> list[str]:
+        """What people read there; a selector that begins with a slash is an XPath."""
         return [self._call("GET", f"/element/{found}/text") for found in self._find(selector)]
 
     def click(self, selector: str) -> None:
-        (found,) = self._find(selector)
-        self._call("POST", f"/element/{found}/click", {})
+        self._call("POST", f"/element/{self._only(selector)}/click", {})
 
     def follow(self, selector: str) -> None:
         """Click on what leads to another page, and wait until that page is there."""
+        with self.leaving():
+            self.click(selector)
+
+    @contextlib.contextmanager
+    def leaving(self) -> Iterator[None]:
+        """Wait until another page is there, after what the block does."""
         self.run("window.isTheOldPage = true")
-        self.click(selector)
+        yield
         deadline = time.monotonic() + 20
         while not self._is_a_new_page():
-            assert time.monotonic() < deadline, f"{selector} led to no other page"
+            assert time.monotonic() < deadline, f"from {self.url} that led to no other page"
             time.sleep(0.02)
 
     def type(self, selector: str, text: str) -> None:
-        (found,) = self._find(selector)
+        """Put the text in the place of what stood there."""
+        found = self._only(selector)
+        self._call("POST", f"/element/{found}/clear", {})
         self._call("POST", f"/element/{found}/value", {"text": text})
 
     def problems(self) -> list[str]:
@@ -117,8 +125,14 @@ class Browser:
         except AssertionError:
             return False  # between the two there is no page to ask
 
+    def _only(self, selector: str) -> str:
+        found = self._find(selector)
+        assert len(found) == 1, f"{len(found)} of {selector} on {self.url}"
+        return found[0]
+
     def _find(self, selector: str) -> list[str]:
-        found = self._call("POST", "/elements", {"using": "css selector", "value": selector})
+        using = "xpath" if selector.startswith("/") else "css selector"
+        found = self._call("POST", "/elements", {"using": using, "value": selector})
         return [item[ELEMENT] for item in found]
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
