@@ -1,4 +1,4 @@
-"""The page of schedules in Django's admin: it has no row to open, add, change or delete there."""
+"""What the console has of Django's admin: accounts, and the page of schedules, which has no row there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 
 from dispatch.models import Schedule
+from dispatch.pages import users
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Schedule]
 else:  # Django's own class takes no parameter
     _ModelAdmin = admin.ModelAdmin
+
+users.register()
 
 _View = Callable[[HttpRequest], HttpResponseBase]
 

@@ -1,0 +1,80 @@
+"""Accounts in Django's admin: nobody gives or takes more than they have, and the log outlives its people.
+
+Django itself lets whoever may change users make anybody a superuser, himself too, and deletes the log of
+actions with its user.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+if TYPE_CHECKING:
+    from django.contrib.auth.admin import UserAdmin as _UserAdmin
+
+    _Users = _UserAdmin[User]
+else:  # Django's own class takes no parameter
+    _Users = UserAdmin
+
+# What only a superuser gives: single permissions go beside the groups.
+_FOR_SUPERUSERS = ("is_superuser", "user_permissions")
+
+
+class AccountAdmin(_Users):
+    """Django's pages of users, for users who may do no more than the one who asks."""
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Refuse whoever may do less: a new password would be a way into the other's account."""
+        return super().has_change_permission(request, obj) and _is_within(obj, request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Refuse likewise."""
+        return super().has_delete_permission(request, obj) and _is_within(obj, request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Keep what makes a user more than its groups from all but superusers."""
+        fields = tuple(super().get_readonly_fields(request, obj))
+        return fields if request.user.is_superuser else (*fields, *_FOR_SUPERUSERS)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer the groups that may do no more than the one who asks."""
+        if db_field.name == "groups" and not request.user.is_superuser:
+            kwargs["queryset"] = Group.objects.exclude(permissions__in=_lacking(request))
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Protect users of whom the log has an entry, however they are to be deleted."""
+        deleted, counts, needed, protected = super().get_deleted_objects(objs, request)
+        acted = LogEntry.objects.filter(user__in=[user.pk for user in objs]).values("user")
+        kept = [
+            f"The actions of {user.get_username()} in the log. Take “Active” away from the account instead:"
+            " nobody can log in with it then."
+            for user in User.objects.filter(pk__in=acted).order_by("username")
+        ]
+        return deleted, counts, needed, [*protected, *kept]
+
+
+def _is_within(user: User | None, request: HttpRequest) -> bool:
+    """Tell whether a user may do no more than the one who asks; also one that is not active."""
+    if user is None or request.user.is_superuser:
+        return True
+    theirs = Q(group__user=user) | Q(user=user)
+    return not user.is_superuser and not _lacking(request).filter(theirs).exists()
+
+
+def _lacking(request: HttpRequest) -> QuerySet[Permission]:
+    """Find the permissions that the one who asks does not have."""
+    own = Q(group__user=request.user) | Q(user=request.user)
+    return Permission.objects.exclude(pk__in=Permission.objects.filter(own).values("pk"))
+
+
+def register() -> None:
+    """Put these pages in the place of Django's."""
+    admin.site.unregister(User)
+    admin.site.register(User, AccountAdmin)

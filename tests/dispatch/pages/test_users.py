@@ -1,0 +1,112 @@
+"""Accounts: nobody makes more of an account than he may himself, and the log keeps whom it names."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client, RequestFactory
+
+from dispatch.pages import audit
+
+USERS = "/admin/auth/user/"
+
+
+@pytest.fixture
+def keeper(db):
+    """Somebody who looks after accounts and may operate, but not configure."""
+    user = account("keeper", "operator")
+    user.user_permissions.set(Permission.objects.filter(content_type__model="user"))
+    client = Client()
+    client.force_login(user)
+    client.user = user
+    return client
+
+
+def account(name, *groups, **fields):
+    user = User.objects.create_user(name, is_staff=True, **fields)
+    user.groups.set(Group.objects.filter(name__in=groups))
+    return user
+
+
+def change(client, user, **sent):
+    form = {
+        "username": user.username,
+        "date_joined_0": "2026-01-01",
+        "date_joined_1": "00:00",
+        "is_staff": "on",
+        "is_active": "on",
+    }
+    return client.post(f"{USERS}{user.pk}/change/", {**form, **sent})
+
+
+def did(user, action="pause"):
+    request = RequestFactory().get("/")
+    request.user = user
+    audit.record(request, action, "pi-jobs")
+
+
+@pytest.mark.parametrize(
+    ("groups", "fields"),
+    [
+        (["admin"], {}),
+        ([], {"is_superuser": True}),
+        (["admin"], {"is_active": False}),
+        ([], {"is_superuser": True, "is_active": False}),
+    ],
+)
+def test_who_may_do_more_is_out_of_reach(keeper, groups, fields):
+    user = account("boss", *groups, **fields)
+    password = {"password1": "a-Long-1-enough", "password2": "a-Long-1-enough", "usable_password": "true"}
+
+    assert change(keeper, user, groups=[]).status_code == 403
+    assert keeper.post(f"{USERS}{user.pk}/password/", password).status_code == 403
+    assert keeper.post(f"{USERS}{user.pk}/delete/", {"post": "yes"}).status_code == 403
+    bulk = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}
+    assert keeper.post(USERS, bulk).status_code == 403
+
+    kept = User.objects.get(pk=user.pk)
+    assert (kept.password, kept.is_active) == (user.password, user.is_active)
+
+
+@pytest.mark.parametrize("whom", ["keeper", "viewer"])
+@pytest.mark.parametrize("what", [{"is_superuser": "on"}, {"groups": "admin"}, {"user_permissions": "1"}])
+def test_nobody_gives_what_he_has_not(keeper, whom, what):
+    user = keeper.user if whom == "keeper" else account("viewer", "viewer")
+    before = user.get_all_permissions()
+    sent = {"groups": [Group.objects.get(name="admin").pk]} if "groups" in what else what
+
+    change(keeper, user, **sent)
+
+    after = User.objects.get(pk=user.pk)
+    assert not after.is_superuser
+    assert after.get_all_permissions() <= before
+
+
+def test_what_one_has_can_be_given_and_a_superuser_gives_everything(keeper, admin_client):
+    user = account("new")
+    may = {group.name: group.pk for group in Group.objects.all()}
+
+    assert change(keeper, user, groups=[may["operator"]]).status_code == 302
+    assert [one.name for one in user.groups.all()] == ["operator"]
+    assert change(admin_client, user, groups=[may["admin"]], is_superuser="on").status_code == 302
+    assert User.objects.get(pk=user.pk).is_superuser
+
+
+@pytest.mark.parametrize("way", ["one", "several"])
+def test_who_stands_in_the_log_is_not_deleted(admin_client, way):
+    acted, idle = account("acted<b>"), account("idle")
+    did(acted)
+
+    def delete(user):
+        if way == "one":
+            return admin_client.post(f"{USERS}{user.pk}/delete/", {"post": "yes"})
+        bulk = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}
+        return admin_client.post(USERS, bulk)
+
+    page = delete(acted).content.decode()
+    assert "The actions of acted&lt;b&gt; in the log." in page
+    assert "Active" in page
+    assert delete(idle).status_code == 302
+    assert list(User.objects.filter(username__in=["acted<b>", "idle"])) == [acted]
+    assert LogEntry.objects.filter(user=acted).count() == 1
