@@ -93,7 +93,21 @@ def judged(content: bytes, rules: Rules) -> Judged:
     try:
         return Judged(tuple(rules.parse(content, name=name)))
     except OperatorFileError as error:
-        return _apart([one.removeprefix(f"{name}: ") for one in error.problems], rules)
+        return apart(error.problems, rules, name=name)
+
+
+def apart(problems: Sequence[str], rules: Rules, *, name: str) -> Judged:
+    """Sort what the parser says of the file of this name by its rows."""
+    rest: list[str] = []
+    of_rows: dict[int, dict[str, list[str]]] = {}
+    for problem in (one.removeprefix(f"{name}: ") for one in problems):
+        place, _, said = problem.partition(" ")
+        found = _row_place(place, rules.part)
+        if found is None:
+            rest.append(problem)
+        else:
+            of_rows.setdefault(found[0], {}).setdefault(found[1], []).append(said)
+    return Judged(None, tuple(rest), of_rows)
 
 
 def unknown_of(row: Any, rules: Rules) -> tuple[str, ...]:
@@ -130,19 +144,6 @@ def _listed(index: int, row: Any, found: Judged, rules: Rules, now: datetime) ->
         problem=said,
         notes=unknown_of(row, rules),
     )
-
-
-def _apart(problems: Sequence[str], rules: Rules) -> Judged:
-    rest: list[str] = []
-    of_rows: dict[int, dict[str, list[str]]] = {}
-    for problem in problems:
-        place, _, said = problem.partition(" ")
-        found = _row_place(place, rules.part)
-        if found is None:
-            rest.append(problem)
-        else:
-            of_rows.setdefault(found[0], {}).setdefault(found[1], []).append(said)
-    return Judged(None, tuple(rest), of_rows)
 
 
 def _row_place(place: str, part: str) -> tuple[int, str] | None:

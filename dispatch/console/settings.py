@@ -12,6 +12,12 @@ from dispatch.operator_files.problems import shown
 from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.variables import VARIABLES
 
+#: When a change of the file counts, and where.
+TAKEN_OVER = (
+    "Running workers of this host take it at the next start of a job; concurrency and raised caps within a"
+    " second."
+)
+ALONE = "The file is this host's alone: change it on the other hosts of the fleet too."
 _VARIABLES = {row.field: row.name for row in VARIABLES if row.field is not None}
 
 

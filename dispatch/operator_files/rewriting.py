@@ -57,6 +57,10 @@ class Rewriter:
     parse: Parse
     empty: Mapping[str, Any]
 
+    def content(self, path: Path) -> bytes | None:
+        """Read the file, None where there is none; OperatorFileError for one that is unreadable."""
+        return _look(path).content
+
     def document(self, path: Path) -> Any:
         """Read the file's JSON; OperatorFileError for a file that is unreadable or no strict JSON."""
         return self._document(_look(path), path)

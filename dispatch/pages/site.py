@@ -38,6 +38,7 @@ _PLACES = (
     _Place("Runs", "runs_run_changelist", ("runs.view_run",)),
     _Place("Schedules", "dispatch_schedule_changelist", ("dispatch.view_schedule",)),
     _Place("Insights", "console_insights", (Access.VIEW,)),
+    _Place("Settings", "console_settings", (Access.VIEW,)),
     _Place("Kill switch", "console_switch", (Access.VIEW,)),
     _Place("Log", "console_log", (Access.VIEW,)),
 )

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN, one_line
-from dispatch.console.settings import Setting, as_json, in_force, pairs, table
+from dispatch.console.settings import ALONE, TAKEN_OVER, Setting, as_json, in_force, pairs, table
 from dispatch.operator_files import overlay_file
 from dispatch.operator_files.overlay import Overlay
 from dispatch.operator_files.overlay_edit import nearest
@@ -27,11 +27,6 @@ _INVALID = (
     " A key that is wrong goes by `manage.py settings --unset KEY`; what is no JSON has to be mended by hand,"
     " or the file deleted."
 )
-_TAKEN_OVER = (
-    "Running workers of this host take it at the next start of a job; concurrency and raised caps within a"
-    " second."
-)
-_FLEET = "The file is this host's alone: change it on the other hosts of the fleet too."
 
 
 class Command(BaseCommand):
@@ -97,7 +92,7 @@ def _changes(rows: tuple[Setting, ...], named: list[str], config: Config) -> str
         else f"{name!a} is no longer in the file."
         for name in dict.fromkeys(named)
     ]
-    return "\n".join([*lines, _TAKEN_OVER, *([_FLEET] if config.worker_name_declared else [])])
+    return "\n".join([*lines, TAKEN_OVER, *([ALONE] if config.worker_name_declared else [])])
 
 
 def _file(overlay: Overlay, config: Config) -> str:
