@@ -84,8 +84,13 @@ def _slots(facts: FleetFacts) -> str:
 
 def _waiting(facts: FleetFacts, queues: list[QueueLook]) -> Card:
     paused = sum(queue.waiting or 0 for queue in queues if facts.pause or queue.pause)
-    about = f"{paused:,} in paused queues" if paused else "in line for a slot"
-    tone = "warn" if paused else ""
+    stuck = sum(queue.waiting or 0 for queue in queues if not facts.is_taken_from(queue))
+    held_up = [
+        f"{count:,} {where}"
+        for count, where in ((paused, "in paused queues"), (stuck, "in queues without a worker"))
+        if count
+    ]
+    about, tone = (", ".join(held_up), "warn") if held_up else ("in line for a slot", "")
     value = _sum([queue.waiting for queue in queues])
     return Card("Waiting", value, about, tone, _QUEUE, "section=waiting")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -14,7 +13,6 @@ from dispatch.console.fleet_facts import FleetFacts
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.schedule_facts import Overview
 from dispatch.console.schedule_runs import last_runs
-from dispatch.console.triggers_file import TriggersFile
 from dispatch.doctor.bounded import within
 from dispatch.pages import overview_history
 from dispatch.pages.banner import switch_state
@@ -27,9 +25,6 @@ from dispatch.pages.sight import Sight, Unseen
 from dispatch.pages.switch_state import SwitchState
 from dispatch.pages.veil import veiled
 from pidispatch_site.errors import PidispatchError
-
-if TYPE_CHECKING:
-    import redis
 
 # A network file system may give no answer.
 _FILES_SECONDS = 0.4
@@ -98,11 +93,12 @@ def _schedules(seen: Sight, facts: FleetFacts | Unseen) -> Overview | Unseen:
         return Unseen("The triggers file gives no answer.")
     except PidispatchError as error:
         return Unseen(str(error))
-    return seen.read(lambda client: _judged(client, facts, file))
-
-
-def _judged(client: redis.Redis, facts: FleetFacts, file: TriggersFile) -> Overview:
-    return schedules.read(client, facts, file, last_runs)
+    # The runs are asked for in between: what goes on beyond a page's time must not hold the database.
+    begun = seen.read(lambda client: schedules.begin(client, facts, file))
+    if isinstance(begun, Unseen):
+        return begun
+    last = begun.last(last_runs)
+    return seen.read(lambda client: schedules.finish(client, begun, last))
 
 
 def _caps() -> tuple[CapsInForce | None, str]:

@@ -154,7 +154,7 @@ def _seconds(text: str) -> int:
 
 def _before(shown: Look) -> Any:
     seen = shown.seen
-    return {"unseen": True} if seen is None else {"switch": seen.head, "running": seen.running_head}
+    return {"unseen": True} if seen is None else {"switch": seen.state.head, "running": seen.running_head}
 
 
 def _said(error: PidispatchError) -> str:

@@ -1,15 +1,17 @@
-"""How the kill switch stands, as a sentence for every page."""
+"""How the kill switch stands, in words: for its own page, for the overview, and above every page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dispatch.console.fleet_facts import FleetFacts, Pause
+from dispatch.console.instants import stamp
 from dispatch.console.switched import counted
-from dispatch.pages.switch_view import about_pause
 from hosts.rows import Unreachable
 
 _LONGEST = 400
+_IDLE = "No queue is paused, but no job starts:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +34,40 @@ def state_of(facts: FleetFacts) -> SwitchState:
         return SwitchState("bad", "The whole fleet is paused: no job starts.", _about(facts.pause))
     paused = {name: look.pause for name, look in facts.queues.items() if look.pause}
     if paused:
-        first = _about(next(iter(paused.values())))
-        about = first if len(set(paused.values())) == 1 else f"{next(iter(paused))}: {first}"
-        if len(paused) == len(facts.queues):
-            return SwitchState("bad", "Every known queue is paused, each by itself.", about)
-        are = "is" if len(paused) == 1 else "are"
-        return SwitchState("warn", f"Half switched: {counted(list(paused))} {are} paused, others run.", about)
+        return _partly(paused, [name for name in facts.queues if name not in paused])
     if isinstance(facts.roster, Unreachable):
-        gap = f"the registry of hosts cannot be read ({facts.roster.reason})"
-        return SwitchState("warn", f"No pause is seen, but {gap}: there may be more queues.")
+        gap = f"The registry of hosts cannot be read ({facts.roster.reason})."
+        return SwitchState("warn", "No pause is seen, but there may be more queues.", gap)
+    if not any(map(facts.is_taken_from, facts.queues.values())):
+        return SwitchState("warn", f"{_IDLE} no worker is there.")
+    if facts.known.live and all(row.draining for row in facts.known.live):
+        return SwitchState("warn", f"{_IDLE} every host that is there is drained.")
     return SwitchState("good", "No queue is paused: jobs start.")
 
 
 def unseen(why: str) -> SwitchState:
     """Say that nobody can tell."""
     return SwitchState("warn", "The kill switch cannot be seen from here.", why)
+
+
+def about_pause(pause: Pause) -> str:
+    """Say by whom, since when, until when and why."""
+    by = f"by {pause.by} " if pause.by else ""
+    since = f"since {stamp(pause.since_ms)} " if pause.since_ms else ""
+    until = "until resumed" if pause.until_ms is None else f"until {stamp(pause.until_ms)}"
+    return f"{by}{since}{until}{f': {pause.reason}' if pause.reason else ''}"
+
+
+def _partly(paused: dict[str, Pause], free: Sequence[str]) -> SwitchState:
+    """Judge pauses of single queues; the first one's who and why, named where others differ."""
+    name, first = next(iter(paused.items()))
+    who = _about(first) if len(set(paused.values())) == 1 else f"{name}: {_about(first)}"
+    if not free:
+        later = "The fleet as a whole is not: a queue that appears later takes jobs."
+        return SwitchState("bad", "Every known queue is paused, each by itself.", f"{later} {who}")
+    are = "is" if len(paused) == 1 else "are"
+    head = f"Half switched: {counted(list(paused))} {are} paused."
+    return SwitchState("warn", head, f"Jobs start from {counted(free)}. {who}")
 
 
 def _about(pause: Pause) -> str:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
-from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
+from dispatch.console.fleet_facts import FleetFacts, QueueLook, StopAsked
 from dispatch.console.instants import span, stamp
 from dispatch.console.running import Running, RunningOne
 from dispatch.console.stop_shown import UNLISTED
-from dispatch.console.switched import counted
+from dispatch.pages.queue_asked import token_of
+from dispatch.pages.switch_state import SwitchState, about_pause, state_of
 from hosts.rows import LATE_MS, Unreachable
 
 #: More rows of one table are counted instead.
@@ -36,11 +37,15 @@ class QueueLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningLine:
-    """One container that runs; `about` has what a person should know of its host."""
+    """One container that runs; `about` has what a person should know of its host.
+
+    `token` names its job in addresses, None where none can.
+    """
 
     place: str
     container: str
     job_id: str
+    token: str | None
     ends: str
     about: str
 
@@ -49,9 +54,7 @@ class RunningLine:
 class SwitchView:
     """The switch at `seen_at`. `notes` are half-switched states and what cannot be seen."""
 
-    tone: str
-    head: str
-    about: str
+    state: SwitchState
     notes: tuple[str, ...]
     queues: tuple[QueueLine, ...]
     more_queues: int
@@ -66,12 +69,9 @@ class SwitchView:
 def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = ()) -> SwitchView:
     """Lay out the fleet, or the named queues of it; `running` is None where it could not be read."""
     looks = [facts.queues.get(name, QueueLook(name=name)) for name in queues] or list(facts.queues.values())
-    tone, head, about = _state(facts)
     ones = running.ones if running else ()
     return SwitchView(
-        tone=tone,
-        head=head,
-        about=about,
+        state=state_of(facts),
         notes=tuple(_notes(facts, running)),
         queues=tuple(_queue(look, facts) for look in looks[:MOST_ROWS]),
         more_queues=max(0, len(looks) - MOST_ROWS),
@@ -82,29 +82,6 @@ def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = 
         has_pause=bool(facts.pause or facts.stops or any(look.pause for look in facts.queues.values())),
         seen_at=stamp(facts.now_ms),
     )
-
-
-def about_pause(pause: Pause) -> str:
-    """Say by whom, since when, until when and why."""
-    by = f"by {pause.by} " if pause.by else ""
-    since = f"since {stamp(pause.since_ms)} " if pause.since_ms else ""
-    until = "until resumed" if pause.until_ms is None else f"until {stamp(pause.until_ms)}"
-    return f"{by}{since}{until}{f': {pause.reason}' if pause.reason else ''}"
-
-
-def _state(facts: FleetFacts) -> tuple[str, str, str]:
-    if facts.pause:
-        return "bad", "The whole fleet is paused: no job starts.", f"Paused {about_pause(facts.pause)}"
-    own = [name for name, look in facts.queues.items() if look.pause]
-    free = [name for name, look in facts.queues.items() if not look.pause]
-    if not own:
-        return "good", "No queue is paused: jobs start.", ""
-    if not free:
-        later = "The fleet as a whole is not paused: a queue that appears later takes jobs."
-        return "bad", "Every known queue is paused, each by itself.", later
-    are = "is" if len(own) == 1 else "are"
-    said = f"Half switched: {counted(own)} {are} paused."
-    return "warn", said, f"Jobs start from {counted(free)}."
 
 
 def _notes(facts: FleetFacts, running: Running | None) -> list[str]:
@@ -185,6 +162,7 @@ def _running(one: RunningOne) -> RunningLine:
         place=_clipped(one.place),
         container=_clipped(one.container.name) or UNLISTED,
         job_id=_clipped(one.container.job_id) or "?",
+        token=token_of(one.container.job_id),
         ends="" if deadline is None else stamp(deadline),
         about=f"silent for {span(one.silent_ms or 0)}" if is_silent else "",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -116,6 +117,19 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
     assert len(queries) <= 15
 
 
+def test_a_thread_that_may_outlive_the_request_asks_nothing_of_the_database(seen, valkey, monkeypatch):
+    appear(valkey, "alpha")
+    asked = []
+
+    def last_runs(ids, until_ms):
+        asked.append(threading.current_thread())
+        return {}
+
+    monkeypatch.setattr(overview_reading, "last_runs", last_runs)
+    seen("/admin/overview/care/")
+    assert asked == [threading.current_thread()]
+
+
 def test_every_part_is_fetched_again_as_it_stands_on_the_page(seen, valkey):
     appear(valkey, "alpha")
     page = seen(raw=True)
@@ -160,6 +174,8 @@ def test_a_budget_that_cannot_be_read_is_said_without_the_place_of_its_file(seen
 
 
 def test_the_banner_speaks_while_something_is_paused_and_says_nothing_twice(seen, client, valkey, valkey_url):
+    assert "no worker is there" in seen("/admin/banner/")
+    appear(valkey, "alpha")
     assert seen("/admin/banner/") == ""
     switches.pause(valkey, ["pi-jobs"], by="carol", reason="deploy", lasting=timedelta(hours=1))
     told = seen("/admin/banner/", raw=True)

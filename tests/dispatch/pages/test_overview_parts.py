@@ -48,15 +48,22 @@ NAMED = {
         (
             fleet(queue("pi-jobs", pause=PAUSE)),
             "bad",
-            "is paused, each by itself. Paused by",
+            "each by itself. The fleet as a whole is not: a queue that appears later takes jobs. Paused",
         ),
-        (fleet(row("a"), queue("pi-jobs@a", pause=PAUSE)), "warn", "pi-jobs@a is paused, others run. Paused"),
+        (
+            fleet(row("a"), queue("pi-jobs@a", pause=PAUSE)),
+            "warn",
+            "@a is paused. Jobs start from pi-jobs. Paused",
+        ),
         (
             fleet(row("b"), *(queue(f"pi-jobs@{host}", pause=Pause(by=host)) for host in "ac")),
             "warn",
-            "2 queues: pi-jobs@a, pi-jobs@c are paused, others run. pi-jobs@a: Paused by a until resumed",
+            "@c are paused. Jobs start from 2 queues: pi-jobs, pi-jobs@b. pi-jobs@a: Paused by a",
         ),
         (fleet(roster=Unreachable("wrong-type")), "warn", "cannot be read (wrong-type)"),
+        (fleet(queue("pi-jobs", age_ms=50_000)), "warn", "no job starts: no worker is there."),
+        (fleet(row("a", draining=True)), "warn", "no job starts: every host that is there is drained."),
+        (fleet(row("a", draining=True), row("b")), "good", "jobs start"),
     ],
 )
 def test_the_switch_is_said_in_words(facts, tone, said):
@@ -136,6 +143,8 @@ def test_cards_count_hosts_and_tell_what_no_queue_says():
     paused = fleet(queue("pi-jobs", waiting=3), queue("pi-jobs@a", waiting=2, pause=PAUSE))
     assert fleet_cards(paused)[2].about == "2 in paused queues"
     assert fleet_cards(replace(paused, pause=PAUSE))[2].about == "5 in paused queues"
+    stuck = fleet(queue("pi-jobs", waiting=3), queue("pi-jobs@a", waiting=2, age_ms=50_000))
+    assert fleet_cards(stuck)[2].about == "2 in queues without a worker"
     assert fleet_cards(fleet(roster=Unreachable("wrong-type")))[0].value == "?"
 
 
