@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -37,6 +38,13 @@ def replace(
             temporary.unlink()
         raise
     _sync(target.parent)
+
+
+def unwritable(path: Path, error: OSError) -> OperationalError:
+    """Say that the file system refused, and what to do about a file that nothing can take the place of."""
+    reason = error.strerror or type(error).__name__
+    mend = " It is mounted by itself: mount its folder instead." if error.errno == errno.EBUSY else ""
+    return OperationalError(f"{path} cannot be written: {reason}. Nothing was changed.{mend}")
 
 
 def give(descriptor: int, like: os.stat_result) -> None:

@@ -18,7 +18,7 @@ from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.edit_lock import SECONDS, locked
 from dispatch.operator_files.overlay_edit import rendered
 from dispatch.operator_files.problems import OperatorFileError, Problem
-from dispatch.operator_files.replacing import replace
+from dispatch.operator_files.replacing import replace, unwritable
 from pidispatch_site.errors import OperationalError
 
 _ROUNDS = 3
@@ -90,8 +90,7 @@ class Rewriter:
             with locked(target, lock_seconds):
                 return self._rewrite(path, target, change, before_rename)
         except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise OperationalError(f"{path} cannot be written: {reason}. Nothing was changed.") from error
+            raise unwritable(path, error) from error
 
     def _rewrite(
         self, path: Path, target: Path, change: Change, before_rename: Callable[[], None]

@@ -13,6 +13,7 @@ from dispatch.console.rules import Problems, Rule, Rules, apart, rows_of, scope_
 from dispatch.console.settings import ALONE
 from dispatch.console.trigger_changes import Kind, difference
 from dispatch.operator_files import strict_json
+from dispatch.operator_files.pause_windows import EVERY_SCOPE
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.operator_files.rewriting import Rewriter, Written
 from dispatch.operator_files.scopes import is_reachable
@@ -121,7 +122,7 @@ class RowsEditor:
         if not asked.is_other:
             yield _SAME
             return
-        about = f", for {asked.scope!a}," if asked.scope else ""
+        about = ", for every job," if asked.scope == EVERY_SCOPE else f", for {asked.scope!a},"
         yield f"{_sentence(asked.name)}{about} will be {asked.kind.value}."
         yield self.rules.counts_when
         if written.before is None:

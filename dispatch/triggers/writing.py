@@ -6,7 +6,6 @@ with what was read right before the rename, and a change made meanwhile is taken
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import re
@@ -21,7 +20,7 @@ from dispatch.operator_files import strict_json
 from dispatch.operator_files.content import opened, read_from
 from dispatch.operator_files.overlay_edit import rendered
 from dispatch.operator_files.problems import OperatorFileError, Problem
-from dispatch.operator_files.replacing import replace
+from dispatch.operator_files.replacing import replace, unwritable
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.triggers.editing import EMPTY
 from dispatch.triggers.entries import Triggers
@@ -108,7 +107,7 @@ def rewrite(
                 raise
             patience.pause()
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
     raise ValueError("a lock is asked for at least once")
 
 
@@ -119,7 +118,7 @@ def preview(
     try:
         return _changed(path, _look(path), _Task(change, judge, create_missing))
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 def document_of(path: Path) -> Any:
@@ -200,10 +199,3 @@ def _remove_leftovers(target: Path) -> None:
             if name.fullmatch(left.name):
                 with suppress(OSError):
                     left.unlink()
-
-
-def _unwritable(path: Path, error: OSError) -> OperationalError:
-    reason = error.strerror or type(error).__name__
-    # Nothing can take the place of what is mounted.
-    mend = " It is mounted by itself: mount its folder instead." if error.errno == errno.EBUSY else ""
-    return OperationalError(f"{path} cannot be written: {reason}. Nothing was changed.{mend}")
