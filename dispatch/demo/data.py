@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from dispatch.demo import fleet, past, work
-from dispatch.demo.filling import scopes
 from dispatch.demo.stage import Stage
 from dispatch.demo.telling import Teller
 
@@ -16,7 +15,7 @@ def play(here: Stage, teller: Teller) -> Stage:
     teller.step(f"{past.DAYS} days of invented runs, and a Valkey server of its own")
     ours = fleet.made(here, now)
     first = ours.hosts[fleet.FIRST]
-    found = past.records(now, scopes(here.folder))
+    found = past.records(now, past.scopes(str(here.folder)))
     filling = first.start("past", "demo", "--fill", now.isoformat())
     fleet.spend(ours, found, now)
     teller.say(f"{len(found)} runs; what they spent stands in the counters of the caps.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from pathlib import Path
+from datetime import datetime, timedelta
 
 from django.conf import settings
 
@@ -17,17 +15,11 @@ from runs import rows
 from runs.files import RecordFiles
 from runs.outcome import Outcome
 from runs.record import Record
-from runs.workspace.scope import hash16
 
 _AT_ONCE = 500
-# The last runs of the first host whose output is there to be read.
-_PRINTED = 40
+# Of so long the first host's output is there to be read.
+_PRINTED = timedelta(days=14)
 _TOOLS = ("read", "grep", "bash", "edit", "bash", "read")
-
-
-def scopes(folder: Path) -> Mapping[str, str]:
-    """Give the scope hash of each sample repository below the demo's folder."""
-    return {name: hash16(str(folder / name)) for name in past.REPOSITORIES}
 
 
 def fill(now: datetime) -> int:
@@ -43,20 +35,17 @@ def fill(now: datetime) -> int:
             " nothing else. `manage.py demo --data` makes one"
         )
     schema.migrate_if_needed(StateDirectory(config.state_dir))
-    found = past.records(now, scopes(folder))
+    found = past.records(now, past.scopes(str(folder)))
     for start in range(0, len(found), _AT_ONCE):
         if any(rows.write(found[start : start + _AT_ONCE])):
             raise OperationalError("The demo's runs could not be written into its database.")
-    _print(found, RecordFiles(config.logs_dir), config.worker_name)
-    return len(found)
-
-
-def _print(found: list[Record], files: RecordFiles, host: str) -> None:
-    """Leave what the last runs of this host printed, where a worker leaves it."""
+    ours = [one for one in found if one.host == config.worker_name and one.outcome is Outcome.COMPLETED]
+    files = RecordFiles(config.logs_dir)
     files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ours = [one for one in found if one.host == host and one.outcome is Outcome.COMPLETED]
-    for record in ours[-_PRINTED:]:
-        private_file(files.log_path(record.job_id)).write_text(_printed(record))
+    for record in ours:
+        if record.ended_at and record.ended_at > now - _PRINTED:
+            private_file(files.log_path(record.job_id)).write_text(_printed(record))
+    return len(found)
 
 
 def _printed(record: Record) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dispatch.demo import past, sample
-from dispatch.demo.filling import scopes
+from dispatch.demo.flows import FLOWS
 from dispatch.demo.stage import Stage
 from dispatch.money.windows import (
     COUNTER_TTL,
@@ -39,11 +39,11 @@ CHECK = "tests-green"
 
 # Wide enough for the busiest day, week and month of the past.
 _CAPS = {
-    "PI_DAILY_CAP": "100",
-    "PI_WEEKLY_CAP": "450",
-    "PI_MONTHLY_CAP": "1900",
+    "PI_DAILY_CAP": "150",
+    "PI_WEEKLY_CAP": "750",
+    "PI_MONTHLY_CAP": "3200",
     "PI_SOFT_HOLD_PCT": "90",
-    "PI_DAILY_TOKEN_CAP": "30000000",
+    "PI_DAILY_TOKEN_CAP": "40000000",
 }
 _PATIENCE_SECONDS = 60
 
@@ -70,7 +70,7 @@ class Fleet:
 def made(stage: Stage, now: datetime) -> Fleet:
     """Write the files, make the repositories, start the server; no worker yet."""
     for name in past.REPOSITORIES:
-        sample.make_repository(stage.folder / name, stage.environment, flows=past.FLOWS)
+        sample.make_repository(stage.folder / name, stage.environment, flows=FLOWS)
     url = embedded.start(StateDirectory(stage.state))
     shared = {"VALKEY_URL": url, "PI_CAPTURE_JOB_LOGS": "1", **_CAPS, **_files(stage, now)}
     hosts = {
@@ -81,7 +81,7 @@ def made(stage: Stage, now: datetime) -> Fleet:
 
 def spend(fleet: Fleet, found: Sequence[Record], now: datetime) -> None:
     """Have the counters of the caps say what the past has spent of the windows that `now` is in."""
-    limited = scopes(fleet.stage.folder)[LIMITED]
+    limited = past.scopes(str(fleet.stage.folder))[LIMITED]
     for prefix, scope in ((GLOBAL_PREFIX, None), (scope_prefix(limited), limited)):
         for window in Window:
             count = past.starts(found, _begin(window, now), scope)
@@ -125,7 +125,7 @@ def _files(stage: Stage, now: datetime) -> dict[str, str]:
         "PI_PAUSE_WINDOWS_FILE": ("pause-windows.json", {"windows": [_window(stage, now)]}),
         "PI_SCOPED_LIMITS_FILE": (
             "scoped-limits.json",
-            {"version": 1, "limits": [{"scope": str(folder / LIMITED), "day": 40, "week": 200}]},
+            {"version": 1, "limits": [{"scope": str(folder / LIMITED), "day": 60, "week": 300}]},
         ),
         "PI_SETTINGS_FILE": ("settings.json", {"maxTurns": 40}),
     }

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from dispatch.demo import flows
 from dispatch.ids import OCCURRENCE, chained_id, occurrence_id
 from runs.outcome import Outcome, Reason
 from runs.record import Attempt, Record
+from runs.workspace.scope import hash16
 
 DAYS = 60
 #: How many containers at once each host takes, which is also its share of the runs.
@@ -25,10 +27,10 @@ SCHEDULES: Mapping[str, Sequence[int]] = {AUDIT: (2,), UPDATE: (0, 6, 12, 18)}
 STALLS = 3
 
 # Runs that somebody asked for, by weekday, and the weights of the hours of a day.
-_ASKED = (52, 58, 56, 60, 47, 14, 10)
+_ASKED = (84, 92, 88, 95, 76, 48, 42)
 _HOURS = (*(2, 2, 2, 2, 2, 3, 6), *(9, 12, 13, 12, 8, 9, 12), *(12, 11, 9, 6, 4, 4), *(3, 3, 2, 2))
-# So many days ago one host kept losing its engine.
-_BAD_DAY, _BAD_HOST = 9, "birch"
+# So many days ago a provider had a bad day.
+_BAD_DAY = 12
 _IMAGE = "sha256:7d1c4f0ab93e58d26c7b9f14e05a8d37c2f6b1e490ad5837f62c0b9e1d48a573"
 _POLICIES = (
     *(Reason.OVER_BUDGET, Reason.SOFT_HOLD, Reason.WAIT_EXPIRED, Reason.RUNNER_POLICY),
@@ -40,47 +42,9 @@ _FAILURES = (None, Reason.STALLED, Reason.WORKER_LOST, Reason.CONTAINER_DETACHED
 _FAILURE_WEIGHTS = (8, 2, 1, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Model:
-    """Who serves it, and dollars for a million tokens in and out."""
-
-    provider: str
-    dollars_in: float
-    dollars_out: float
-
-
-_MODELS: Mapping[str, _Model] = {
-    "claude-sonnet-4-5": _Model(provider="anthropic", dollars_in=3.0, dollars_out=15.0),
-    "claude-haiku-4-5": _Model(provider="anthropic", dollars_in=1.0, dollars_out=5.0),
-    "gpt-5-codex": _Model(provider="openai", dollars_in=1.25, dollars_out=10.0),
-    "qwen3-coder": _Model(provider="local", dollars_in=0.0, dollars_out=0.0),
-}
-_HELPER = "claude-haiku-4-5"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Flow:
-    """How often it is asked for, what it takes: minutes and thousands of tokens, both in the middle."""
-
-    weight: int
-    minutes: float
-    thousands: float
-    models: Mapping[str, int]
-
-
-_FLOWS: Mapping[str, _Flow] = {
-    "fix-tests": _Flow(
-        weight=30, minutes=9, thousands=260, models={"claude-sonnet-4-5": 7, "gpt-5-codex": 3}
-    ),
-    "review": _Flow(weight=26, minutes=4, thousands=120, models={"claude-sonnet-4-5": 6, "gpt-5-codex": 4}),
-    "triage": _Flow(weight=16, minutes=1.5, thousands=30, models={"claude-haiku-4-5": 1}),
-    "docs-sync": _Flow(weight=12, minutes=3, thousands=70, models={"claude-haiku-4-5": 3, "qwen3-coder": 2}),
-    "refactor": _Flow(weight=9, minutes=17, thousands=520, models={"claude-sonnet-4-5": 1}),
-    "release-notes": _Flow(weight=5, minutes=2, thousands=45, models={"qwen3-coder": 1}),
-    "audit": _Flow(weight=0, minutes=12, thousands=390, models={"claude-sonnet-4-5": 1}),
-    "update": _Flow(weight=0, minutes=6, thousands=110, models={"gpt-5-codex": 1}),
-}
-FLOWS = tuple(_FLOWS)
+def scopes(folder: str) -> Mapping[str, str]:
+    """Give the scope hash of each repository below the demo's folder."""
+    return {name: hash16(f"{folder}/{name}") for name in REPOSITORIES}
 
 
 def records(now: datetime, scopes: Mapping[str, str]) -> list[Record]:
@@ -133,7 +97,7 @@ class _Day:
                 yield from self._of_schedule(index, schedule, self._begin + timedelta(hours=hour))
         for _ in range(_ASKED[self._begin.weekday()] + self._chance.randrange(8)):
             minutes = self._chance.choices(range(24), _HOURS)[0] * 60 + self._chance.uniform(0, 60)
-            flow = self._pick({name: flow.weight for name, flow in _FLOWS.items()})
+            flow = self._pick({name: flow.weight for name, flow in flows.FLOWS.items()})
             job_id = f"local-{self._chance.getrandbits(64):016x}"
             yield self._run(job_id, flow, self._begin + timedelta(minutes=minutes))
 
@@ -147,7 +111,7 @@ class _Day:
         yield parent
         if parent.outcome is not Outcome.COMPLETED or parent.ended_at is None:
             return
-        for flow in ("fix-tests", "docs-sync")[: self._chance.randrange(3)]:
+        for flow in ("fix-tests", "docs-sync")[: self._chance.randrange(1, 3)]:
             child = chained_id(parent.job_id, flow=flow, task=None)
             links = {"parent_job_id": parent.job_id, "chain_depth": 1}
             yield self._run(child, flow, parent.ended_at, repository="web-shop", **links)
@@ -155,15 +119,16 @@ class _Day:
     def _run(
         self, job_id: str, flow_name: str, asked: datetime, *, repository: str | None = None, **more: Any
     ) -> Record:
-        flow, chance = _FLOWS[flow_name], self._chance
+        flow, chance = flows.FLOWS[flow_name], self._chance
         name = repository or self._pick(dict(zip(REPOSITORIES, (9, 6, 5, 4, 2, 3, 3), strict=True)))
         host = self._pick(HOSTS)
-        outcome, reason = self._fate(host)
+        outcome, reason = self._fate()
         model = self._pick(flow.models)
         started = _milliseconds(asked + timedelta(seconds=min(chance.lognormvariate(2.6, 1.4), 5400)))
-        took = timedelta(minutes=min(flow.minutes * chance.lognormvariate(0, 0.6), 29.5))
+        took = timedelta(minutes=min(flow.minutes * chance.lognormvariate(0, 0.4), 29))
         has_run = reason not in _FREE
-        usage = self._usage(flow, model, 1.0 if outcome is Outcome.COMPLETED else chance.uniform(0.1, 0.8))
+        share = 1.0 if outcome is Outcome.COMPLETED else chance.uniform(0.1, 0.8)
+        usage = flows.usage(chance, flow, model, share)
         earlier = has_run and chance.random() < 0.03
         attempts = (_lost(started),) if earlier else ()
         if earlier:
@@ -180,9 +145,9 @@ class _Day:
             reason=reason.value if reason else None,
             exit_code=_exit_code(outcome, reason) if has_run else None,
             turns=max(2, round(took.total_seconds() / 40)) if has_run else None,
-            tokens=_sum(usage) if has_run else None,
+            tokens=flows.total(usage) if has_run else None,
             usage=usage if has_run else None,
-            provider=_MODELS[model].provider,
+            provider=flows.MODELS[model].provider,
             model=model,
             budget_reserved=has_run,
             attempt=len(attempts),
@@ -193,8 +158,8 @@ class _Day:
             **more,
         )
 
-    def _fate(self, host: str) -> tuple[Outcome, Reason | None]:
-        failing = 45 if self._is_bad and host == _BAD_HOST else 6
+    def _fate(self) -> tuple[Outcome, Reason | None]:
+        failing = 45 if self._is_bad else 6
         outcome = self._pick({Outcome.COMPLETED: 88, Outcome.POLICY: 6, Outcome.FAILED: failing})
         if outcome is Outcome.POLICY:
             return outcome, self._chance.choices(_POLICIES, _POLICY_WEIGHTS)[0]
@@ -202,38 +167,8 @@ class _Day:
             return outcome, self._chance.choices(_FAILURES, _FAILURE_WEIGHTS)[0]
         return outcome, None
 
-    def _usage(self, flow: _Flow, model: str, share: float) -> dict[str, Any]:
-        total = flow.thousands * 1000 * share * self._chance.lognormvariate(0, 0.5)
-        rows = [self._used(model, total)]
-        if model != _HELPER and self._chance.random() < 0.4:
-            rows.append(self._used(_HELPER, total * 0.06))
-        return {"v": 1, "piAi": "1.0.3", "truncated": 0, "models": rows}
-
-    def _used(self, model: str, total: float) -> dict[str, Any]:
-        price = _MODELS[model]
-        put_out = int(total * self._chance.uniform(0.03, 0.09))
-        cached = int(total * self._chance.uniform(0.5, 0.75))
-        put_in = int(total) - put_out - cached
-        dollars = (put_in + 0.1 * cached) * price.dollars_in + put_out * price.dollars_out
-        return {
-            "provider": price.provider,
-            "model": model,
-            "calls": max(1, int(total / 14_000)),
-            "input": put_in,
-            "output": put_out,
-            "cacheRead": cached,
-            "total": put_in + put_out + cached,
-            "cost": round(dollars / 1_000_000, 6),
-        }
-
     def _pick(self, weights: Mapping[Any, int]) -> Any:
         return self._chance.choices(list(weights), list(weights.values()))[0]
-
-
-def _sum(usage: Mapping[str, Any]) -> dict[str, Any]:
-    rows: Sequence[Mapping[str, Any]] = usage["models"]
-    whole = {name: sum(row[name] for row in rows) for name in ("input", "output", "total", "cost")}
-    return {**whole, "cost": round(whole["cost"], 6)}
 
 
 def _lost(started: datetime) -> Attempt:

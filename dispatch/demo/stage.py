@@ -50,7 +50,7 @@ class Stage:
     @property
     def state(self) -> Path:
         """The state directory."""
-        return Path(self.environment["PI_STATE_DIR"])
+        return Path(self.environment.get("PI_STATE_DIR", self.folder / "state"))
 
     @property
     def logs(self) -> Path:
