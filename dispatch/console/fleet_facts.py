@@ -140,6 +140,12 @@ class FleetFacts:
             draining=name in self.drained,
         )
 
+    @property
+    def slots(self) -> tuple[int, int]:
+        """How many slots are used, and how many there are, as far as the hosts that are there say it."""
+        used = sum(row.slots_used or 0 for row in self.rows)
+        return used, sum(row.concurrency or 0 for row in self.rows)
+
     def silence_ms(self, host: KnownHost) -> int:
         """Tell how long ago it last beat."""
         return max(0, self.known.now_ms - host.beat_at_ms)

@@ -30,6 +30,7 @@ from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
 from dispatch.pages.queue_asked import Asked, job_of, token_of
 from dispatch.pages.sight import Unseen, sight
+from dispatch.pages.veil import veiled
 from dispatch.queue.states import look_at
 from pidispatch_site.errors import OperationalError, PidispatchError
 
@@ -55,7 +56,7 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
         if "confirmed" in request.POST:
             return _confirmed(request, back)
     except PidispatchError as error:
-        messages.error(request, str(error))
+        messages.error(request, veiled(str(error), settings.PIDISPATCH_ENVIRONMENT))
         return redirect(back)
     with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
         found = seen.read(partial(_targets, request))

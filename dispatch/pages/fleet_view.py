@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dispatch.console.counts import total_of
 from dispatch.console.findings import Finding
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
@@ -97,12 +98,12 @@ def _figures(facts: FleetFacts, named: frozenset[str]) -> Iterator[Figure]:
     for presence, level in ((Presence.ALIVE, "good"), (Presence.LATE, "warn"), (Presence.GONE, "bad")):
         count = counts[presence]
         yield Figure(f"Hosts {presence.value}", str(count), level if count else "", presence.value)
-    rows = facts.rows
-    used, total = sum(row.slots_used or 0 for row in rows), sum(row.concurrency or 0 for row in rows)
+    used, total = facts.slots
     yield Figure("Slots used", f"{used} of {total}")
     queues = facts.queues.values()
-    yield Figure("Jobs waiting", f"{sum(queue.waiting or 0 for queue in queues):,}")
-    yield Figure("Deferred or held", f"{sum((one.deferred or 0) + (one.held or 0) for one in queues):,}")
+    yield Figure("Jobs waiting", total_of([queue.waiting for queue in queues]))
+    asleep = [count for queue in queues for count in (queue.deferred, queue.held)]
+    yield Figure("Deferred or held", total_of(asleep))
     count = sum(host.name in named for host in facts.hosts)
     yield Figure("Hosts to look after", str(count), "warn" if count else "", LOOK_AFTER)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from dispatch.console.counts import number_of
+from dispatch.console.counts import number_of, total_of
 from dispatch.console.fleet_facts import FleetFacts, QueueLook
 from hosts.rows import Presence, Roster
 from runs.rollups import Totals
@@ -33,21 +33,21 @@ class Card:
 def fleet_cards(facts: FleetFacts) -> list[Card]:
     """Lay out what stands in Valkey now."""
     queues = list(facts.queues.values())
-    running = _sum([queue.active for queue in queues])
+    running = total_of([queue.active for queue in queues])
     return [
         _hosts(facts),
         Card("Running", running, _slots(facts), place=_QUEUE, query="section=running"),
         _waiting(facts, queues),
         Card(
             "Deferred",
-            _sum([queue.deferred for queue in queues]),
+            total_of([queue.deferred for queue in queues]),
             "until an instant, a slot or a window",
             place=_QUEUE,
             query="section=deferred",
         ),
         Card(
             "Held",
-            _sum([queue.held for queue in queues]),
+            total_of([queue.held for queue in queues]),
             "until a condition is met",
             place=_QUEUE,
             query="section=held",
@@ -77,8 +77,7 @@ def _hosts(facts: FleetFacts) -> Card:
 
 
 def _slots(facts: FleetFacts) -> str:
-    live = facts.known.live
-    used, total = (sum(row.slots_used or 0 for row in live), sum(row.concurrency or 0 for row in live))
+    used, total = facts.slots
     return f"{used:,} of {total:,} slots used"
 
 
@@ -91,11 +90,5 @@ def _waiting(facts: FleetFacts, queues: list[QueueLook]) -> Card:
         if count
     ]
     about, tone = (", ".join(held_up), "warn") if held_up else ("in line for a slot", "")
-    value = _sum([queue.waiting for queue in queues])
+    value = total_of([queue.waiting for queue in queues])
     return Card("Waiting", value, about, tone, _QUEUE, "section=waiting")
-
-
-def _sum(figures: list[int | None]) -> str:
-    """Add up; where a queue cannot be read, at least that many."""
-    total = f"{sum(figure or 0 for figure in figures):,}"
-    return f"{total} + {_UNKNOWN}" if None in figures else total

@@ -79,12 +79,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """One queue with its figures in the order of the sections, and what holds it up (blank: nothing)."""
+    """One queue with its figures in the order of the sections, and what holds it up (blank: nothing).
+
+    `waits`: jobs are in its line.
+    """
 
     name: str
     url: str
     counts: tuple[int, ...]
     words: str
+    waits: bool
 
 
 def tabs(board: Board, asked: Asked) -> list[Tab]:
@@ -130,6 +134,7 @@ def _queue_row(line: QueueLine, asked: Asked) -> QueueRow:
         url=asked.address(queue=line.name),
         counts=tuple(line.counts[one] for one in Standing),
         words=one_line(sentence(str(blocked))) if blocked else "",
+        waits=line.counts[Standing.WAITING] > 0,
     )
 
 

@@ -23,6 +23,7 @@ from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
 from dispatch.pages.queue_asked import token_of
 from dispatch.pages.sight import Unseen, sight
+from dispatch.pages.veil import veiled
 from pidispatch_site.errors import OperationalError, PidispatchError
 
 
@@ -49,7 +50,8 @@ def rerun(request: HttpRequest) -> HttpResponseBase:
 
 
 def _refused(request: HttpRequest, job_id: str, why: str) -> HttpResponseBase:
-    messages.error(request, f"Job {one_line(job_id)} is not run again. {why}")
+    said = veiled(why, settings.PIDISPATCH_ENVIRONMENT)
+    messages.error(request, f"Job {one_line(job_id)} is not run again. {said}")
     return redirect("admin:console_why", token_of(job_id))
 
 

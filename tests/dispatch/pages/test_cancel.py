@@ -289,6 +289,14 @@ def test_a_server_that_is_away_is_said_and_nothing_is_logged(operator, host):
     assert logged() == []
 
 
+def test_the_place_of_a_socket_is_not_told(operator, host, tmp_path):
+    with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": f"unix://{tmp_path}/nobody.sock"}):
+        response = operator.post(CANCEL, {"jobs": "local-0", "confirmed": "1"}, follow=True)
+
+    assert "unix://(a path)" in said(response)[0]
+    assert str(tmp_path) not in response.content.decode()
+
+
 def test_a_fault_between_a_drop_and_its_answer_says_what_is_not_known(operator, host, valkey, monkeypatch):
     racing = Hooked(
         valkey, "-- drop:", before=lambda: (_ for _ in ()).throw(redis.exceptions.ResponseError("OOM"))

@@ -100,7 +100,7 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
     for said in (
         "No queue is paused: jobs start.",
         "Hosts alive 1 1 late",
-        "Running 1 1 of 4 slots used",
+        "Running 1 2 of 8 slots used",
         "Waiting 3 in line",
         "Deferred 1 ",
         "Failed in 24 h 2 of 2 runs",

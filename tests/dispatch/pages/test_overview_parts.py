@@ -140,6 +140,7 @@ def test_cards_count_hosts_and_tell_what_no_queue_says():
     assert told["Hosts alive"] == ("1", "1 late, 1 gone", "warn")
     assert told["Waiting"][0] == "0 + ?"
     assert told["Held"][0] == "2"
+    assert told["Running"][:2] == ("0", "4 of 8 slots used")
     paused = fleet(queue("pi-jobs", waiting=3), queue("pi-jobs@a", waiting=2, pause=PAUSE))
     assert fleet_cards(paused)[2].about == "2 in paused queues"
     assert fleet_cards(replace(paused, pause=PAUSE))[2].about == "5 in paused queues"

@@ -163,6 +163,14 @@ def test_a_server_that_is_away_is_said(operator, host):
     assert "does not answer" in said(response)[0]
 
 
+def test_the_place_of_a_socket_is_not_told(operator, host, tmp_path):
+    with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": f"unix://{tmp_path}/nobody.sock"}):
+        response = operator.post(RERUN, {"job": "chain-1", "confirmed": "1"}, follow=True)
+
+    assert "unix://(a path)" in said(response)[0]
+    assert str(tmp_path) not in response.content.decode()
+
+
 def test_a_refusal_is_an_error_of_the_person_and_a_known_id_one_of_the_moment(host, valkey):
     with pytest.raises(ConfigurationError):
         again(valkey, "nobody")
