@@ -11,24 +11,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+import redis
 from redis.exceptions import RedisError
 
 from dispatch.console.server import explained
 from dispatch.doctor.bounded import within
+from dispatch.pages.slowness import Slowness
 from dispatch.pages.veil import veiled
 from pidispatch_site import clients, conf, server_url
 from pidispatch_site.errors import PidispatchError
 from pidispatch_site.places import StateDirectory
 
-if TYPE_CHECKING:
-    import redis
-
 T = TypeVar("T")
 
 #: For everything that one page asks; one answer may take half of it.
 SECONDS = 2.0
+# What took longer makes the next request ask for a sign of life first, and for that it waits so long.
+_LONG_SECONDS = 1.0
+_SLOWNESS = Slowness()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +47,19 @@ class Sight:
     """The server as one request sees it. After a first fault it asks nothing more: each costs its wait."""
 
     def __init__(
-        self, client: redis.Redis | None, environment: Mapping[str, str], *, shown: str = "", fault: str = ""
+        self,
+        client: redis.Redis | None,
+        environment: Mapping[str, str],
+        *,
+        address: str = "",
+        fault: str = "",
     ) -> None:
         self._client = client
         self._environment = environment
+        self._address = address
         self._ends = time.monotonic() + SECONDS
         self._fault = veiled(fault, environment)
-        self.shown = veiled(shown, environment)
+        self.shown = veiled(server_url.shown(address), environment) if address else ""
 
     @property
     def fault(self) -> str:
@@ -65,19 +73,24 @@ class Sight:
         """
         if self._client is None or self._fault:
             return Unseen(self._fault)
-        client = self._client
+        client, began = self._client, time.monotonic()
+        if not _SLOWNESS.is_over(self._address, lambda: _is_quick(client)):
+            return self._lost(_too_slow(self.shown))
         try:
             return within(max(0.05, self._ends - time.monotonic()), lambda: ask(client))
         except TimeoutError:
-            self._lose(f"Valkey at {self.shown} answers too slowly for a page.")
+            return self._lost(_too_slow(self.shown))
         except RedisError as fault:
-            self._lose(str(explained(fault, self.shown)))
+            return self._lost(str(explained(fault, self.shown)))
         except PidispatchError as error:
-            self._lose(str(error))
-        return Unseen(self._fault)
+            return self._lost(str(error))
+        finally:
+            if time.monotonic() - began >= _LONG_SECONDS:
+                _SLOWNESS.found(self._address)
 
-    def _lose(self, why: str) -> None:
+    def _lost(self, why: str) -> Unseen:
         self._fault = veiled(why, self._environment)
+        return Unseen(self._fault)
 
 
 @contextmanager
@@ -91,6 +104,22 @@ def sight(environment: Mapping[str, str]) -> Iterator[Sight]:
         return
     client = clients.state_client(address, socket_timeout=SECONDS / 2)
     try:
-        yield Sight(client, environment, shown=server_url.shown(address))
+        yield Sight(client, environment, address=address)
     finally:
         client.close()
+
+
+def _too_slow(shown: str) -> str:
+    return f"Valkey at {shown} answers too slowly for a page."
+
+
+def _is_quick(client: redis.Redis) -> bool:
+    """Tell whether it says anything at all in short time; what it refuses, the page's own question tells."""
+    try:
+        within(_LONG_SECONDS, client.ping)
+    except (TimeoutError, redis.exceptions.TimeoutError):
+        return False
+    except RedisError:
+        return True
+    else:
+        return True

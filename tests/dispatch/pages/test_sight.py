@@ -5,11 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from dispatch.pages.sight import SECONDS, Unseen, sight
 from pidispatch_site.errors import OperationalError
+from tests.harness.way import Manner, Way
 
 
 def test_what_is_there_is_read(valkey, valkey_url):
@@ -69,3 +73,29 @@ def test_what_somebody_else_refuses_is_told(valkey_url):
 
     with sight({"VALKEY_URL": valkey_url}) as seen:
         assert seen.read(ask).why == "the folder (a path) is away"
+
+
+def test_of_many_who_meet_a_slow_server_one_tries_it_and_nobody_else_waits(valkey_url):
+    with (
+        TemporaryDirectory(prefix="pd-") as folder,
+        Way(Path(folder), valkey_url) as way,
+        ThreadPoolExecutor(20) as browsers,
+    ):
+        environment = {"VALKEY_URL": way.url}
+
+        def look(_=None):
+            began = time.monotonic()
+            with sight(environment) as seen:
+                seen.read(lambda client: client.ping())
+            return seen.fault, time.monotonic() - began
+
+        way.manner = Manner.SLOW
+        look()
+        looks = list(browsers.map(look, range(20)))
+        assert all("too slowly" in fault for fault, _ in looks)
+        assert sum(seconds > 0.5 for _, seconds in looks) <= 2
+        # Gone altogether, it is not called slow any more; and there again, it is asked at once.
+        way.manner = Manner.CLOSED
+        assert "does not answer" in look()[0]
+        way.manner = Manner.OPEN
+        assert look()[0] == ""
