@@ -18,7 +18,7 @@ from dispatch.pages.access import Access
 from dispatch.pages.sight import Unseen, sight
 from pidispatch_site.error_pages import NOT_FOUND, respond
 from pidispatch_site.errors import ConfigurationError
-from runs import mirror_import
+from runs import fleet_notice
 
 if TYPE_CHECKING:
     import redis
@@ -73,7 +73,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     """Answer a page of the run list; `notice` says what this host's table lacks of the fleet's history."""
     query = runs_page.query_of(request.GET, datetime.now(UTC))
     limit = asked.limit(request.GET, default=runs_page.DEFAULT_LIMIT, most=runs_page.MOST)
-    return JsonResponse({**runs_page.read(query, limit=limit), "notice": _notice()})
+    return JsonResponse({**runs_page.read(query, limit=limit), "notice": fleet_notice.viewed() or None})
 
 
 def _seen(ask: Callable[[redis.Redis], T]) -> T:
@@ -88,15 +88,3 @@ def _seen(ask: Callable[[redis.Redis], T]) -> T:
             Retry_After="10",
         )
     return answer
-
-
-def _notice() -> str | None:
-    """Have the fleet's news fetched for the next time, and say what is missing now."""
-    try:
-        importing = mirror_import.of_process(settings.PIDISPATCH)
-    except ConfigurationError:
-        return "The configuration of this host has a fault: these are its own runs only."
-    if importing is None:
-        return None
-    importing.page_viewed()
-    return importing.notice() or None

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import DatabaseError
@@ -19,6 +20,7 @@ from hosts.switches import LONGEST_TEXT
 from pidispatch_site import log
 
 _LONGEST_TARGET = 200
+_UNLOGGED = "The database did not take this action's entry of the log: it is away, or may not be written to."
 
 
 @dataclass(slots=True)
@@ -73,5 +75,6 @@ def record(
         )
     except DatabaseError:
         log.event("operator_action_unlogged", action=action, user=request.user.pk)
+        messages.warning(request, _UNLOGGED, fail_silently=True)
         return False
     return True

@@ -22,7 +22,7 @@ from dispatch.pages.sight import Sight, Unseen, sight
 from dispatch.pages.veil import veiled
 from hosts.rows import Unreachable
 from pidispatch_site.errors import PidispatchError
-from runs import mirror_import
+from runs import fleet_notice
 
 SEARCH = "q"
 _LONGEST_SEARCH = 200
@@ -43,7 +43,8 @@ class Page:
 
 def show(request: HttpRequest) -> HttpResponseBase:
     """Show every schedule, first those that somebody should look after."""
-    _have_runs_fetched()
+    # Have the last runs on other hosts brought into the table for the next look.
+    fleet_notice.viewed()
     return render(request, "schedules.html", "Schedules", {"page": _page(request)})
 
 
@@ -92,14 +93,3 @@ def _adoption(overview: Overview, seen: Sight) -> Adoption | Unseen | None:
     if isinstance(facts.roster, Unreachable):
         return Unseen(followed.unread(facts.roster, seen.shown))
     return followed.of_rows(facts.rows, path, TRIGGERS, settings.PIDISPATCH_ENVIRONMENT)
-
-
-def _have_runs_fetched() -> None:
-    """Have the runs of other hosts brought into the table for the next look."""
-    try:
-        importing = mirror_import.of_process(settings.PIDISPATCH)
-    except PidispatchError:
-        # A configuration that does not load is told by the worker and by every command.
-        return
-    if importing is not None:
-        importing.page_viewed()

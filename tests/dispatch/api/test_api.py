@@ -199,3 +199,4 @@ def test_runs_are_paged_by_key_and_filtered_as_the_list_is(here, viewer, django_
     assert [one["jobId"] for one in ask("/api/runs?until=2026-01-05T12:00:15")["runs"]] == ["r-1", "r-0"]
     found = ask("/api/runs?q=r-&limit=2")
     assert (len(found["runs"]), found["next"], found["cut"]) == (2, None, True)
+    assert found["notice"].startswith("This host only: ")

@@ -18,6 +18,7 @@ from hosts.rows import Unreachable
 from pidispatch_site.errors import ConfigurationError
 from runs import rollups, rows
 from runs.outcome import Outcome
+from runs.rollup_totals import together
 from runs.rollups import Lifetime
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear, fleet, queue, row
@@ -144,7 +145,7 @@ def test_hosts_and_queues_are_so_many_at_most_and_the_living_come_first():
 def test_reasons_are_tokens_and_so_many_at_most():
     jobs = {("failed", f"r-{number}"): 2 for number in range(300)}
     jobs |= {("failed", '"} evil 1\n'): 5, ("completed", None): 7}
-    nothing = rollups._totals([0] * len(rollups.COLUMNS))
+    nothing = together(())
 
     found = shown(lifetime=Lifetime(jobs, nothing))
     counted = {name: value for name, value in found.items() if name[0] == "jobs_total"}

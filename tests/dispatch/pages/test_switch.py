@@ -10,6 +10,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.contrib.messages import get_messages
+from django.db import OperationalError, connection
 from django.test import Client, override_settings
 
 from dispatch.console.fleet_facts import Pause, StopAsked
@@ -329,3 +330,18 @@ def test_a_job_that_no_list_names_runs_all_the_same(two, ask):
     two.delete(*two.scan_iter(keys.containers("*")))
 
     assert re.search(r"1 container runs on 1 host\..*beta \(container in no list\) local-7", ask(PAGE))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_action_that_the_database_does_not_log_is_done_and_said(two, ask):
+    def read_only(execute, sql, *given):
+        if "INSERT" in sql and "django_admin_log" in sql:
+            raise OperationalError("attempt to write a readonly database")
+        return execute(sql, *given)
+
+    ask(PAGE)
+    with connection.execute_wrapper(read_only):
+        told = ask(FORMS[0], post={"reason": "fire"})
+
+    assert "did not take this action's entry of the log" in told
+    assert (held(two), logged()) == (["*"], [])
