@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,19 +25,26 @@ from dispatch.pages.access import Access, action
 from dispatch.pages.acting import acting
 from dispatch.pages.change import reason_of
 from dispatch.pages.frame import render
+from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.veil import veiled
 from dispatch.queue.producer import LOCAL, Exists, Producer
 from dispatch.triggers.on_fields import is_id
-from pidispatch_site.errors import ConfigurationError, PidispatchError
+from pidispatch_site.conf import Config
+from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
 
 if TYPE_CHECKING:
     import redis
+
+T = TypeVar("T")
 
 _LIST = "admin:dispatch_schedule_changelist"
 _AT = "at"
 _NOT_TOLD = (
     "It cannot be started: the triggers file of this host has no such schedule, or there is something"
     " wrong with the file or the settings. Who may change schedules is told here what it is."
+)
+_NO_CONFIGURATION = (
+    "The configuration of this host has a fault; `manage.py doctor` on this machine names each problem."
 )
 # A page that was left open: what is asked for on it so much later is another job.
 _SAME_FOR_MS = 3_600_000
@@ -49,11 +57,10 @@ def run_now(request: HttpRequest, schedule_id: str) -> HttpResponseBase:
     now = datetime.now(UTC)
     try:
         asked = _asked(request, schedule_id, now=_instant(request, now))
-        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            goes = asked.destination(server.client)
-            if request.method == "POST":
-                return _started(request, server, goes, asked, schedule_id)
-            waits = why_it_waits(server.client, goes.queue)
+        if request.method == "POST":
+            with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+                return _started(request, server, asked.destination(server.client), asked, schedule_id)
+        goes, waits = _within_a_page(lambda client: _where(client, asked))
     except PidispatchError as error:
         return _refused(request, title, error)
     notes = (goes.note, f"It will wait: {waits}" if waits else None)
@@ -71,10 +78,10 @@ def put_back(request: HttpRequest, schedule_id: str) -> HttpResponseBase:
     """Let a schedule go on that kept losing its worker, as `triggers --restore` does."""
     title = "Restore a schedule"
     try:
-        with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-            torn = _torn(server.client, schedule_id)
-            if request.method == "POST":
-                return _restored(request, server, schedule_id, torn)
+        if request.method == "POST":
+            with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
+                return _restored(request, server, schedule_id, _torn(server.client, schedule_id))
+        torn = _within_a_page(lambda client: _torn(client, schedule_id))
     except PidispatchError as error:
         return _refused(request, title, error)
     context = {
@@ -87,18 +94,43 @@ def put_back(request: HttpRequest, schedule_id: str) -> HttpResponseBase:
     return render(request, "schedule_action.html", title, context)
 
 
+def _within_a_page(ask: Callable[[redis.Redis], T]) -> T:
+    """Look at the server before anything is done; OperationalError where that would hold the page up."""
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        found = seen.read(ask)
+    if isinstance(found, Unseen):
+        raise OperationalError(found.why)
+    return found
+
+
+def _where(client: redis.Redis, asked: Asked) -> tuple[Destination, str | None]:
+    goes = asked.destination(client)
+    return goes, why_it_waits(client, goes.queue)
+
+
 def _asked(request: HttpRequest, schedule_id: str, *, now: datetime) -> Asked:
     if not is_id(schedule_id):
         raise ConfigurationError("There is no schedule of that id.")
     # No option of the command but this one.
     options: dict[str, Any] = defaultdict(lambda: None, trigger=schedule_id)
+    config = _config()
     try:
-        return by_hand.asked(settings.PIDISPATCH, options, now=now)
+        return by_hand.asked(config, options, now=now)
     except ConfigurationError as error:
         if request.user.has_perm(Access.CONFIGURE):
             raise
         # It quotes what stands in the file.
         raise ConfigurationError(_NOT_TOLD) from error
+
+
+def _config() -> Config:
+    config: Config = settings.PIDISPATCH
+    try:
+        # It is loaded when it is touched; what is wrong with it quotes variables.
+        _ = config.environment
+    except ConfigurationError as error:
+        raise ConfigurationError(_NO_CONFIGURATION) from error
+    return config
 
 
 def _instant(request: HttpRequest, now: datetime) -> datetime:
