@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # Of a server's own words; the rest may be lines of a script.
 _SAID_CHARACTERS = 200
+_REPEATED = ", with args beginning with"
+_QUOTES = re.compile(r"""'[^']*'?|"[^"]*"?|`[^`]*`?""")
+_COMMAND = re.compile(r"['`][A-Za-z|-]{1,30}['`]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ def explained(fault: RedisError, shown: str) -> PidispatchError:
         case AuthenticationError() | AuthorizationError():
             return ConfigurationError(f"Valkey at {shown} refused the user or password in VALKEY_URL.")
         case ResponseError():
-            said = str(fault)[:_SAID_CHARACTERS]
+            said = _without_values(str(fault))[:_SAID_CHARACTERS]
             return OperationalError(f"Valkey at {shown} refused what was asked of it ({kind}: {said}).")
         case InvalidResponse():
             return ConfigurationError(f"What answers at {shown} is no Valkey or Redis. Check VALKEY_URL.")
@@ -91,3 +95,11 @@ def explained(fault: RedisError, shown: str) -> PidispatchError:
             return OperationalError(
                 f"Valkey at {shown} does not answer ({kind}). Check VALKEY_URL and whether the server runs."
             )
+
+
+def _without_values(said: str) -> str:
+    """Take out what a server repeats of a question, which may be of a job: all quotes but of commands."""
+    return _QUOTES.sub(
+        lambda found: found[0] if "command" in said and _COMMAND.fullmatch(found[0]) else "'…'",
+        said.partition(_REPEATED)[0],
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
@@ -15,6 +15,20 @@ from dispatch.pages.doctor_rounds import Looked
 
 _MOST_SCHEDULES = 8
 _MOST_FINDINGS = 30
+# What these say quotes from operators' files and variables, which may be anything: here stands what it is
+# about, and the doctor's own output has the rest.
+_QUOTING = {
+    ("configuration", "variables", Mark.FAILED): "variables of this host cannot be used as they stand",
+    ("files", "loads", Mark.FAILED): "an operator's file of this host does not load",
+    ("files", "unknown-key", Mark.WARNING): "operators' files of this host have keys that mean nothing",
+    (
+        "triggers",
+        "loads",
+        Mark.FAILED,
+    ): "the triggers file of this host does not load: no worker starts with it",
+    ("triggers", "unknown-key", Mark.WARNING): "the triggers file of this host has keys that mean nothing",
+}
+_ASK = "`manage.py doctor` on this machine tells what stands there, and what is allowed."
 _TONES = {Mark.FAILED: "bad", Mark.WARNING: "warn", Mark.OK: "good"}
 
 
@@ -58,7 +72,8 @@ def concerns(now: Sequence[Finding], looked: Looked, veil: Callable[[str], str])
         for one in doctor
         if one.mark is Mark.FAILED or (one.mark is Mark.WARNING and (one.area, one.check) not in fresh)
     ]
-    found = sorted([*of_now, *of_doctor], key=lambda one: one.mark is not Mark.FAILED)
+    every = dict.fromkeys(map(_unquoted, (*of_now, *of_doctor)))
+    found = sorted(every, key=lambda one: one.mark is not Mark.FAILED)
     return Concerns(
         listed=[_concern(one, veil) for one in found[:_MOST_FINDINGS]],
         more=max(0, len(found) - _MOST_FINDINGS),
@@ -77,6 +92,11 @@ def missed(overview: Overview, veil: Callable[[str], str]) -> Missed:
         ],
         more=max(0, len(alarms) - _MOST_SCHEDULES),
     )
+
+
+def _unquoted(one: Finding) -> Finding:
+    text = _QUOTING.get((one.area, one.check, one.mark))
+    return replace(one, text=text, fix=_ASK) if text else one
 
 
 def _concern(one: Finding, veil: Callable[[str], str]) -> Concern:

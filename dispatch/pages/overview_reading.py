@@ -55,7 +55,7 @@ def read_now(seen: Sight) -> Now:
     facts = seen.read(fleet.read)
     caps, why = _caps()
     spent = seen.read(lambda client: budget.read(client, caps)) if caps else None
-    notices = [f"The budget is not shown: {_veiled(why)}"] if why else []
+    notices = [f"The budget is not shown: {why}"] if why else []
     if seen.fault:
         notices = [f"{_veiled(seen.fault)} What stands there is not shown."]
     return Now(
@@ -107,8 +107,9 @@ def _caps() -> tuple[CapsInForce | None, str]:
         return within(_FILES_SECONDS, lambda: budget.caps_in_force(settings.PIDISPATCH)), ""
     except TimeoutError:
         return None, "the settings file gives no answer."
-    except PidispatchError as error:
-        return None, str(error)
+    except PidispatchError:
+        # It quotes what stands in variables and files.
+        return None, "the settings of this host do not load; `manage.py doctor` on this machine says why."
 
 
 def _veiled(text: str) -> str:

@@ -27,7 +27,7 @@ from tests.harness.records import a_record
 PARTS = {"now", "history", "care"}
 PAGES = ("/admin/banner/", *(f"/admin/overview/{name}/" for name in sorted(PARTS)))
 DOCTOR = (
-    Area("triggers").failed("loads", "/srv/hidden-place/t.json: line 3 <b>", "Mend /srv/hidden-place/t.json"),
+    Area("waits").failed("profile", "/srv/hidden-place/t.json: line 3 <b>", "Mend /srv/hidden-place/t.json"),
     Area("engine").ok("answers", "the engine answers"),
 )
 
@@ -106,7 +106,7 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
         "Failed in 24 h 2 of 2 runs",
         "This host only",
         "9 of 10 container starts starts are held back 1 left; beyond 8 starts are held back",
-        "Failed triggers : (a path): line 3 &lt;b&gt; Mend (a path)",
+        "Failed waits : (a path): line 3 &lt;b&gt; Mend (a path)",
         "Warning fleet : beta has not beaten for 1 min",
         "0 s ago: 1 of 2 checks ok",
         "0 schedules",
@@ -169,7 +169,7 @@ def test_a_budget_that_cannot_be_read_is_said_without_the_place_of_its_file(seen
     limits.parent.mkdir()
     limits.write_text("{")
     text = seen(PI_SCOPED_LIMITS_FILE=str(limits))
-    assert "The budget is not shown: $PI_SCOPED_LIMITS_FILE" in text
+    assert "The budget is not shown: the settings of this host do not load" in text
     assert "secret-folder" not in text
 
 
