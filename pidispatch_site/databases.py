@@ -15,6 +15,8 @@ from pidispatch_site.errors import ConfigurationError
 
 EXPECTED = "postgres://USER:PASSWORD@HOST[:PORT]/NAME or sqlite:////absolute/path"
 _SQLITE = "pidispatch_site.sqlite"
+#: So long a request waits for a lock or for a server; a worker waits longer.
+REQUEST_SECONDS = 2
 _POSTGRESQL = "django.db.backends.postgresql"
 # One writer at a time, from the start of its transaction: a lock taken midway cannot be waited for.
 _SQLITE_OPTIONS = {
@@ -70,6 +72,21 @@ def unusable(found: tuple[str, ...]) -> dict[str, Any]:
     must run all the same.
     """
     return {"ENGINE": _SQLITE, "NAME": "unusable", "PROBLEMS": found}
+
+
+def for_requests(found: dict[str, Any]) -> None:
+    """Change a database's settings for a process with few threads that answers people: it gives up sooner.
+
+    A writer that goes on for long costs a page what it would write, not the page; a file that cannot be
+    written may still be read.
+    """
+    options = found.setdefault("OPTIONS", {})
+    if found["ENGINE"] == _SQLITE:
+        options["timeout"] = REQUEST_SECONDS
+        found["READ_AS_IT_STANDS"] = True
+        return
+    options.setdefault("connect_timeout", REQUEST_SECONDS)
+    options["options"] = f"{options.get('options', '')} -c lock_timeout={REQUEST_SECONDS}s".strip()
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

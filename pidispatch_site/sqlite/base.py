@@ -1,8 +1,8 @@
-"""Django's SQLite backend, with three things that can only be done when a connection is really wanted.
+"""Django's SQLite backend, with four things that can only be done when a connection is really wanted.
 
 It makes the private directory of a new database file, without which the first command on a fresh machine says
-"unable to open database file"; it says what is wrong with a database that is not usable; and it repeats an
-opening that met another process's.
+"unable to open database file"; it says what is wrong with a database that is not usable; it repeats an
+opening that met another process's; and it reads, where the settings say so, what nobody can write.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from django.db.backends.sqlite3 import base
 
@@ -49,6 +50,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
             try:
                 return super().get_new_connection(conn_params)
             except sqlite3.OperationalError as exc:
+                if self._may_read_as_it_stands(exc, conn_params):
+                    there = quote(str(conn_params["database"]))
+                    return super().get_new_connection(
+                        {**conn_params, "database": f"file:{there}?immutable=1"}
+                    )
                 if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_S)
+
+    def _may_read_as_it_stands(self, exc: sqlite3.OperationalError, conn_params: dict[str, Any]) -> bool:
+        """Tell whether SQLite failed to make its side files in a folder that cannot be written.
+
+        Without a log beside it the file is whole, and nobody writes it.
+        """
+        return (
+            exc.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY
+            and bool(self.settings_dict.get("READ_AS_IT_STANDS"))
+            and not Path(f"{conn_params['database']}-wal").exists()
+        )

@@ -84,7 +84,7 @@ class Console:
             cwd=self.home,
             capture_output=True,
             timeout=60,
-            preexec_fn=_be_humble if humble else None,
+            preexec_fn=be_humble if humble else None,
         )
         return Said(done.returncode, _text(done.stdout), _text(done.stderr), time.monotonic() - began)
 
@@ -156,7 +156,8 @@ def read_until(stream: Any, mark: str) -> str:
     return said
 
 
-def _be_humble() -> None:
+def be_humble() -> None:
+    """Take away, in a child before it becomes a program, what lets root read and write everything."""
     # PR_CAPBSET_DROP of CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH; an error, unheard, to everybody but root.
     for capability in (1, 2):
         ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)

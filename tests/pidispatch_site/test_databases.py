@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 import sys
 import types
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from django.db.utils import OperationalError as DjangoOperationalError
 
 from pidispatch_site import databases
 from pidispatch_site.errors import ConfigurationError, OperationalError
+from tests.dispatch.consolekit import be_humble
 
 WRONG = [
     "nothing",
@@ -180,3 +183,68 @@ def test_processes_that_open_a_new_database_at_once_all_write(tmp_path, opened):
     with sqlite3.connect(path) as one:
         assert one.execute("SELECT COUNT(*), MAX(n) FROM counter").fetchone() == (80, 80)
     one.close()
+
+
+_READS_AS_IT_STANDS = """
+import sqlite3, sys
+from pathlib import Path
+from django.conf import settings
+settings.configure()
+from django.db.utils import ConnectionHandler, OperationalError
+from pidispatch_site import databases
+found = databases.settings(None, default=Path(sys.argv[1]))
+if sys.argv[2:]:
+    databases.for_requests(found)
+try:
+    with ConnectionHandler({"default": found})["default"].cursor() as cursor:
+        print(cursor.execute("SELECT n FROM counter").fetchall())
+        cursor.execute("INSERT INTO counter VALUES (8)")
+except OperationalError as error:
+    print(error)
+"""
+
+
+def test_for_requests_a_file_in_a_folder_that_cannot_be_written_is_read(tmp_path):
+    folder = tmp_path / "a folder? of 100%"
+    folder.mkdir()
+    path = folder / "db.sqlite3"
+    with closing(sqlite3.connect(path)) as one:
+        one.executescript(
+            "PRAGMA journal_mode=WAL; CREATE TABLE counter (n INTEGER); INSERT INTO counter VALUES (7)"
+        )
+    path.chmod(0o400)
+    folder.chmod(0o500)
+
+    def said(*words):
+        command = [sys.executable, "-c", _READS_AS_IT_STANDS, str(path), *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, preexec_fn=be_humble, check=True
+        ).stdout
+
+    refused = "attempt to write a readonly database\n"
+    assert said("for requests") == f"[(7,)]\n{refused}"
+    assert said() == refused
+    # Somebody who writes has a log there, without which the file is not the whole of it.
+    folder.chmod(0o700)
+    (folder / "db.sqlite3-wal").touch()
+    folder.chmod(0o500)
+    assert said("for requests") == "unable to open database file\n"
+    folder.chmod(0o700)
+
+
+def test_a_request_waits_for_no_lock_for_long(tmp_path, opened, driver):
+    path = tmp_path / "db.sqlite3"
+    settings = databases.settings(None, default=path)
+    databases.for_requests(settings)
+    one = connection(settings)
+    with one.cursor() as cursor:
+        assert cursor.execute("PRAGMA busy_timeout").fetchone()[0] == 2000
+    one.close()
+
+    settings = databases.settings("postgres://op@db/runs?sslmode=require", default=path)
+    databases.for_requests(settings)
+    assert settings["OPTIONS"] == {
+        "sslmode": "require",
+        "connect_timeout": 2,
+        "options": "-c lock_timeout=2s",
+    }

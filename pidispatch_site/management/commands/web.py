@@ -8,9 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.core.wsgi import get_wsgi_application
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
-from pidispatch_site import schema, webserver
+from pidispatch_site import databases, schema, webserver
 from pidispatch_site.errors import ConfigurationError
 from pidispatch_site.places import StateDirectory, keep_files_private
 
@@ -41,6 +41,7 @@ class Command(BaseCommand):
             schema.migrate_if_needed(state)
             # The serving process is a fork: it must not share a connection with this one.
             connections.close_all()
+            databases.for_requests(connections.settings[DEFAULT_DB_ALIAS])
             address = webserver.address(listener)
             self.stdout.write(
                 f"Admin: {address}/admin/  (a way in: manage.py loginlink --base-url {address})"
