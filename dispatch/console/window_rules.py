@@ -67,7 +67,7 @@ def _hours(window: PauseWindow) -> str:
     zone = str(window.zone)
     if window.ends - window.begins == DAY and not window.begins:
         return f"the whole day ({zone})"
-    overnight = " on the next day" if window.ends > DAY else ""
+    overnight = " on the next day" if window.ends >= DAY else ""
     return f"{_clock(window.begins)} to {_clock(window.ends)}{overnight} ({zone})"
 
 

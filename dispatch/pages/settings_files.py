@@ -99,7 +99,8 @@ def readers_seen(seen: Sight, what: Followed) -> str:
 
 def _without_path(found: object, what: Followed) -> tuple[Tone, str]:
     if isinstance(found, Unreachable):
-        return Tone.WARN, f"Nobody tells which hosts there are ({found.reason})."
+        why = f"Valkey does not tell which hosts there are ({found.reason})."
+        return Tone.WARN, f"That cannot be told now. {why}"
     rows: Sequence[HostRow] = getattr(found, "hosts", ())
     return readers(rows, what)
 

@@ -158,7 +158,7 @@ def _write(request: HttpRequest, config: Config, asked: OverlayChange) -> HttpRe
     if asked.names:
         before, after = _states(config, asked)
         for name in before:
-            messages.success(request, f"{name} is {after[name] or 'no longer in the file'} now.")
+            messages.success(request, f"Now {name} is {after[name] or 'no longer in the file'}.")
         messages.success(request, TAKEN_OVER)
         reason = change.reason_of(request)
         audit.record(request, "settings-changed", SETTINGS.what, reason=reason, before=before, after=after)

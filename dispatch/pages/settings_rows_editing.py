@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +26,9 @@ from pidispatch_site.errors import ConfigurationError
 _LOCK_SECONDS = 2.0
 _LAYOUT = "The rest of the file means the same and will be written anew, indented by two spaces."
 _ELSEWHERE = "Nothing was changed: this is wrong elsewhere in the file as it would be."
+_STILL_WRONG = "Nothing was changed: the file does not load, nor would it without that. Mend it by hand."
+    "Nothing was changed: the file does not load, and would not without it. Mend all of it by hand."
+)
 _SAME = "Nothing to change: it is like that already."
 
 
@@ -102,11 +106,13 @@ class RowsEditor:
 
     def shown(self, asked: RowChange) -> Written:
         """Tell what the file would hold; writes nothing."""
-        return self.rewriter.preview(self.path, asked.change)
+        with self._blaming(asked):
+            return self.rewriter.preview(self.path, asked.change)
 
     def written(self, asked: RowChange) -> Written:
         """Write it."""
-        return self.rewriter.rewrite(self.path, asked.change, lock_seconds=_LOCK_SECONDS)
+        with self._blaming(asked):
+            return self.rewriter.rewrite(self.path, asked.change, lock_seconds=_LOCK_SECONDS)
 
     def difference(self, asked: RowChange, written: Written) -> tuple[str, tuple[str, ...]]:
         """Write the file before and after, blank where it stays the same; and sentences on its layout."""
@@ -162,6 +168,23 @@ class RowsEditor:
         ]
         rest = (*found.problems, *others)
         return of_row, (_ELSEWHERE, *rest) if rest else ()
+
+    @contextmanager
+    def _blaming(self, asked: RowChange) -> Iterator[None]:
+        """Name what a removal leaves wrong by its place in the file as it is."""
+        try:
+            yield
+        except OperatorFileError as error:
+            if asked.kind is not Kind.REMOVED:
+                raise
+            raise ConfigurationError(_STILL_WRONG, *self._problems()) from error
+
+    def _problems(self) -> tuple[str, ...]:
+        try:
+            self.rules.parse(self.rewriter.content(self.path) or b"", name=str(self.path))
+        except OperatorFileError as error:
+            return error.problems
+        return ()
 
 
 def editor_of(rules: Rules, environment: Mapping[str, str]) -> RowsEditor:
