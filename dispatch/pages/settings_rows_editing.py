@@ -27,8 +27,6 @@ _LOCK_SECONDS = 2.0
 _LAYOUT = "The rest of the file means the same and will be written anew, indented by two spaces."
 _ELSEWHERE = "Nothing was changed: this is wrong elsewhere in the file as it would be."
 _STILL_WRONG = "Nothing was changed: the file does not load, nor would it without that. Mend it by hand."
-    "Nothing was changed: the file does not load, and would not without it. Mend all of it by hand."
-)
 _SAME = "Nothing to change: it is like that already."
 
 
