@@ -113,7 +113,7 @@ def _stored(day: int, hours_from: int) -> Tally:
     )
     for grain, start, dimension, value, rest, *figures in found.values_list(*Key._fields, *COLUMNS):
         key = Key(Grain(grain), start, Dimension(dimension), value, rest)
-        tally[key] = dict(zip(COLUMNS, figures, strict=True))
+        tally[key] = {name: figure for name, figure in zip(COLUMNS, figures, strict=True) if figure}
     return tally
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from runs.models import Rollup
-from runs.rollup_figures import COLUMNS, Dimension, Figures, add
+from runs.rollup_figures import COLUMNS, COUNTERS, TOOK, WAITED, Dimension, Figures, add
 from runs.rollup_periods import Grain
 from runs.rollup_tally import Key, Tally
 
@@ -43,7 +43,7 @@ def _upsert(cursor: CursorWrapper, rows: Sequence[tuple[Key, Figures]]) -> None:
     table = quote(Rollup._meta.db_table)
     key = ", ".join(quote(name) for name in Key._fields)
     names = ", ".join(quote(name) for name in (*Key._fields, *COLUMNS))
-    sums = ", ".join(f"{quote(name)} = {table}.{quote(name)} + excluded.{quote(name)}" for name in COLUMNS)
+    sums = ", ".join(f"{quote(name)} = {_sum(f'{table}.{quote(name)}', quote(name))}" for name in COLUMNS)
     cursor.execute(
         f"INSERT INTO {table} ({names}) VALUES {', '.join(_literal(*row) for row in rows)}"  # noqa: S608
         f" ON CONFLICT ({key}) DO UPDATE SET {sums}",
@@ -51,10 +51,16 @@ def _upsert(cursor: CursorWrapper, rows: Sequence[tuple[Key, Figures]]) -> None:
     )
 
 
+def _sum(there: str, column: str) -> str:
+    # Where one of them is null it is the other.
+    return f"COALESCE({there} + excluded.{column}, {there}, excluded.{column})"
+
+
 def _literal(key: Key, figures: Figures) -> str:
     # Whole numbers of ours stand in the statement itself: as parameters their hundreds cost more than all
     # the rest.
-    numbers = ", ".join(f"{figures.get(column, 0):d}" for column in COLUMNS)
+    counted = [f"{figures.get(column, 0):d}" for column in COUNTERS]
+    numbers = ", ".join([*counted, *(f"{figures.get(column) or 'NULL'}" for column in (*TOOK, *WAITED))])
     return f"({key.grain:d}, {key.start:d}, %s, %s, {'TRUE' if key.rest else 'FALSE'}, {numbers})"
 
 

@@ -67,9 +67,10 @@ def parts(
     tail += f" ORDER BY rest, {_RANKED[by]} DESC, value LIMIT {int(most)}"
     found = list(_rows(f"value, rest, {_SUMS}", dimension, stretches, tail))
     shown = [row for row in found if not row[1]]
-    (whole,) = _rows(_SUMS, dimension, stretches)
+    # Every run has one value in each dimension, and what it used has one model.
+    (whole,) = _rows(_SUMS, Dimension.TOTAL, stretches)
     columns = zip(whole, *(row[2:] for row in shown), strict=True)
-    left = [max(0, (all_of or 0) - sum(of_part)) for all_of, *of_part in columns]
+    left = [max(0, (all_of or 0) - sum(amount or 0 for amount in of_part)) for all_of, *of_part in columns]
     named = [Part(value, totals_of(row)) for value, _, *row in shown]
     rest = totals_of(left)
     return [*named, Part(None, rest)] if rest.runs or rest.cost or rest.tokens_total else named
