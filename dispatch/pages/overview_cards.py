@@ -71,8 +71,10 @@ def _hosts(facts: FleetFacts) -> Card:
         return Card("Hosts alive", _UNKNOWN, about, "bad", _FLEET)
     counts = Counter(host.presence for host in facts.hosts)
     alive, late, gone = (counts[one] for one in (Presence.ALIVE, Presence.LATE, Presence.GONE))
-    told = [f"{count} {word}" for count, word in ((late, "late"), (gone, "gone")) if count]
-    tone = "bad" if not alive else "warn" if late else ""
+    drained = sum(host.draining and host.presence is not Presence.GONE for host in facts.hosts)
+    others = ((drained, "drained"), (late, "late"), (gone, "gone"))
+    told = [f"{count} {word}" for count, word in others if count]
+    tone = "bad" if not alive else "warn" if late or drained else ""
     return Card("Hosts alive", str(alive), ", ".join(told), tone, _FLEET)
 
 

@@ -67,7 +67,7 @@ def _partly(paused: dict[str, Pause], free: Sequence[str]) -> SwitchState:
         return SwitchState("bad", "Every known queue is paused, each by itself.", f"{later} {who}")
     are = "is" if len(paused) == 1 else "are"
     head = f"Half switched: {counted(list(paused))} {are} paused."
-    return SwitchState("warn", head, f"Jobs start from {counted(free)}. {who}")
+    return SwitchState("warn", head, f"Not paused: {counted(free)}. {who}")
 
 
 def _about(pause: Pause) -> str:

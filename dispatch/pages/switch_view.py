@@ -114,19 +114,11 @@ def _asked(stop: StopAsked, facts: FleetFacts) -> str:
 
 
 def _queue(look: QueueLook, facts: FleetFacts) -> QueueLine:
-    paused = facts.pause or look.pause
-    said, about = "takes jobs", ""
-    if facts.pause:
-        said = "paused with the fleet"
-        about = f"and by itself, {about_pause(look.pause)}" if look.pause else ""
-    elif look.pause:
-        said, about = "paused", about_pause(look.pause)
-    elif look.name not in facts.queues:
-        said = "not known here"
+    tone, said, about = _standing(look, facts)
     asleep = None if look.deferred is None or look.held is None else look.deferred + look.held
     return QueueLine(
         name=look.name,
-        tone="bad" if paused else "good",
+        tone=tone,
         state=said,
         about=about,
         waiting=_figure(look.waiting),
@@ -134,6 +126,22 @@ def _queue(look: QueueLook, facts: FleetFacts) -> QueueLine:
         asleep=_figure(asleep),
         has_own_pause=look.pause is not None,
     )
+
+
+def _standing(look: QueueLook, facts: FleetFacts) -> tuple[str, str, str]:
+    """Say whether jobs start from the queue: tone, words, and who holds it."""
+    if facts.pause:
+        by_itself = f"and by itself, {about_pause(look.pause)}" if look.pause else ""
+        return "bad", "paused with the fleet", by_itself
+    if look.pause:
+        return "bad", "paused", about_pause(look.pause)
+    if look.name not in facts.queues:
+        return "warn", "not known here", ""
+    if look.host in facts.drained:
+        return "warn", "not paused; its host is drained", ""
+    if not facts.is_taken_from(look):
+        return "warn", "not paused; no worker takes from it", ""
+    return "good", "takes jobs", ""
 
 
 def _sums(looks: Sequence[QueueLook]) -> str:

@@ -113,6 +113,7 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
     ):
         assert said in text
     assert "hidden-place" not in text
+    assert "`" not in text
     assert everything(valkey) == before
     assert len(queries) <= 15
 

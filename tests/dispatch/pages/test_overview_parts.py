@@ -53,12 +53,12 @@ NAMED = {
         (
             fleet(row("a"), queue("pi-jobs@a", pause=PAUSE)),
             "warn",
-            "@a is paused. Jobs start from pi-jobs. Paused",
+            "@a is paused. Not paused: pi-jobs. Paused",
         ),
         (
             fleet(row("b"), *(queue(f"pi-jobs@{host}", pause=Pause(by=host)) for host in "ac")),
             "warn",
-            "@c are paused. Jobs start from 2 queues: pi-jobs, pi-jobs@b. pi-jobs@a: Paused by a",
+            "@c are paused. Not paused: 2 queues: pi-jobs, pi-jobs@b. pi-jobs@a: Paused by a",
         ),
         (fleet(roster=Unreachable("wrong-type")), "warn", "cannot be read (wrong-type)"),
         (fleet(queue("pi-jobs", age_ms=50_000)), "warn", "no job starts: no worker is there."),
@@ -134,10 +134,13 @@ def test_a_window_is_a_bar_with_its_band(given, tone, used, band):
 
 def test_cards_count_hosts_and_tell_what_no_queue_says():
     facts = fleet(
-        row("a"), row("b", age_ms=60_000), known("c", age_ms=10**9), queue("pi-jobs", waiting=None, held=2)
+        row("a", draining=True),
+        row("b", age_ms=60_000),
+        known("c", age_ms=10**9),
+        queue("pi-jobs", waiting=None, held=2),
     )
     told = {card.name: (card.value, card.about, card.tone) for card in fleet_cards(facts)}
-    assert told["Hosts alive"] == ("1", "1 late, 1 gone", "warn")
+    assert told["Hosts alive"] == ("1", "1 drained, 1 late, 1 gone", "warn")
     assert told["Waiting"][0] == "0 + ?"
     assert told["Held"][0] == "2"
     assert told["Running"][:2] == ("0", "4 of 8 slots used")

@@ -95,7 +95,7 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
 
     text = ask(PAGE, group="viewer")
 
-    assert "Half switched: pi-jobs@beta is paused. Jobs start from 2 queues: pi-jobs, pi-jobs@alpha." in text
+    assert "Half switched: pi-jobs@beta is paused. Not paused: 2 queues: pi-jobs, pi-jobs@alpha." in text
     assert re.search(r"pi-jobs@alpha takes jobs 1 0 0 ", text)
     assert re.search(r"pi-jobs@beta paused by ann since 20\d\d-\S+ \S+ UTC until resumed: <script>", text)
     assert "3 containers run on 2 hosts." in text
@@ -134,7 +134,7 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
         pytest.param(
             fleet(row("a"), stops=(StopAsked(host="a"),), drained=frozenset("a")),
             "good",
-            ["Ending its drain takes that back", "Drained: a takes no job"],
+            ["Ending its drain takes that back", "Drained: a takes no job", "paused; its host is drained"],
             id="one host is stopped",
         ),
         pytest.param(
@@ -144,6 +144,12 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
             id="no registry",
         ),
         pytest.param(fleet(queue("pi-jobs", waiting=None)), "good", ["unreadable"], id="a foreign key"),
+        pytest.param(
+            fleet(row("a"), queue("pi-jobs@a", age_ms=50_000)),
+            "good",
+            ["not paused; no worker takes from it"],
+            id="nobody takes",
+        ),
     ],
 )
 def test_half_switched_states_have_words(facts, tone, parts):
