@@ -21,7 +21,7 @@ from dispatch.pages import followed, settings_files
 from dispatch.pages.access import Access, page
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.settings_files import KINDS, FileLine
-from dispatch.pages.settings_overlay import in_force_with
+from dispatch.pages.settings_overlay_change import in_force_with
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.veil import veiled
 from pidispatch_site.conf import Config

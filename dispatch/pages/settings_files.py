@@ -10,7 +10,8 @@ from pathlib import Path
 from dispatch.console.adoption import LIMITS, SETTINGS, WINDOWS, Adoption, Followed, Tone
 from dispatch.console.fleet_words import named
 from dispatch.console.limit_rules import LIMIT_RULES
-from dispatch.console.rules import Rules, judged
+from dispatch.console.rule_listing import judged
+from dispatch.console.rules import Rules
 from dispatch.console.window_rules import WINDOW_RULES
 from dispatch.operator_files import overlay
 from dispatch.operator_files.overlay import KEYS

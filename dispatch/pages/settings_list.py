@@ -13,7 +13,8 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 
 from dispatch.console.adoption import Adoption
-from dispatch.console.rules import MOST_LISTED, ListedRow, Rules, judged, listed, rows_of
+from dispatch.console.rule_listing import MOST_LISTED, ListedRow, judged, listed, rows_of
+from dispatch.console.rules import Rules
 from dispatch.operator_files import strict_json
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.operator_files.rewriting import Rewriter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -15,16 +14,15 @@ from django.urls import reverse
 
 from dispatch.console import settings_form
 from dispatch.console.adoption import SETTINGS
-from dispatch.console.settings import ALONE, TAKEN_OVER, Setting, in_force
-from dispatch.console.settings_form import UNKNOWN, UNSET, VALUE, lenient, states_of, wanted
-from dispatch.operator_files import overlay
-from dispatch.operator_files.overlay_edit import changed
+from dispatch.console.settings import ALONE, TAKEN_OVER
+from dispatch.console.settings_form import UNKNOWN, UNSET, VALUE
 from dispatch.operator_files.overlay_file import REWRITER
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.pages import audit, change, followed
 from dispatch.pages.access import Access, action
-from dispatch.pages.change import ChangedMeanwhileError, Preview, lock_of, require_same
+from dispatch.pages.change import ChangedMeanwhileError, Preview, lock_of
 from dispatch.pages.frame import render
+from dispatch.pages.settings_overlay_change import OverlayChange, in_force_with, object_of, states
 from dispatch.pages.sight import sight
 from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError, PidispatchError
@@ -36,53 +34,18 @@ _MEND = "While the file is like this, every job of this host is refused. Mend it
 _SAME = "Nothing to change: the file is like that already."
 
 
-@dataclass(slots=True)
-class OverlayChange:
-    """What was typed into the form, as a change of the file as it was when somebody looked.
-
-    `before`, `after` and the names of the keys are known once it has been worked out.
-    """
-
-    texts: Mapping[str, str]
-    lock: str
-    name: str
-    names: tuple[str, ...] = ()
-    before: Mapping[str, Any] | None = None
-    after: Mapping[str, Any] | None = None
-
-    def change(self, document: Any) -> Mapping[str, Any] | None:
-        """Answer the file's new document, None where nothing changes; ConfigurationError."""
-        self.before = _object(document, self.name)
-        require_same(document, self.lock, what=SETTINGS.what)
-        asked = wanted(document, self.texts)
-        self.names = (*asked.to_set, *asked.to_unset)
-        self.after = changed(document, to_set=asked.to_set, to_unset=asked.to_unset, name=self.name)
-        return self.after if self.names else None
-
-
 @action(Access.CONFIGURE)
 def edit(request: HttpRequest) -> HttpResponseBase:
     """Set and unset keys of the file, all of them or none."""
     try:
         config: Config = settings.PIDISPATCH
         document = REWRITER.document(config.settings_file)
-        _object(document, str(config.settings_file))
+        object_of(document, str(config.settings_file))
     except PidispatchError as error:
         return _unable(request, error)
     if request.method != "POST":
         return _form(request, config, document, lock_of(document))
     return _asked(request, config, document)
-
-
-def configured(config: Config) -> dict[str, Any]:
-    """Give the configuration's values by the names of the overlay's fields."""
-    return {field.name: getattr(config, field.name) for field in fields(Config)}
-
-
-def in_force_with(config: Config, document: Mapping[str, Any]) -> tuple[Setting, ...]:
-    """List every key with what is in force, with what of the file is allowed."""
-    found = lenient(document, name=str(config.settings_file))
-    return in_force(found, configured(config), config.environment)
 
 
 def _asked(request: HttpRequest, config: Config, document: Mapping[str, Any]) -> HttpResponseBase:
@@ -132,7 +95,7 @@ def _form(
 
 
 def _confirm(request: HttpRequest, config: Config, asked: OverlayChange) -> HttpResponseBase:
-    before, after = _states(config, asked)
+    before, after = states(config, asked)
     is_new = REWRITER.content(config.settings_file) is None
     made = (f"There is no file yet; it will be made: {config.settings_file}",) if is_new else ()
     in_fleet = (ALONE,) if config.worker_name_declared else ()
@@ -156,7 +119,7 @@ def _write(request: HttpRequest, config: Config, asked: OverlayChange) -> HttpRe
         StateDirectory(config.state_dir).made()
     REWRITER.rewrite(config.settings_file, asked.change, lock_seconds=_LOCK_SECONDS)
     if asked.names:
-        before, after = _states(config, asked)
+        before, after = states(config, asked)
         for name in before:
             messages.success(request, f"Now {name} is {after[name] or 'no longer in the file'}.")
         messages.success(request, TAKEN_OVER)
@@ -165,22 +128,6 @@ def _write(request: HttpRequest, config: Config, asked: OverlayChange) -> HttpRe
     else:
         messages.info(request, _SAME)
     return HttpResponseRedirect(reverse("admin:console_overlay"))
-
-
-def _states(config: Config, asked: OverlayChange) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    before, after = asked.before or {}, asked.after or {}
-    return (
-        states_of(asked.names, before, in_force_with(config, before)),
-        states_of(asked.names, after, in_force_with(config, after)),
-    )
-
-
-def _object(document: Any, name: str) -> Mapping[str, Any]:
-    """Take what is an object; else refuse it in the words that a reader of the file has for it."""
-    if isinstance(document, dict):
-        return document
-    overlay.of_document(document, name=name)
-    raise ValueError("what is no object is refused")
 
 
 def _unable(request: HttpRequest, error: PidispatchError) -> HttpResponseBase:

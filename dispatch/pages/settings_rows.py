@@ -15,13 +15,16 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 
 from dispatch.console.rule_fields import Fields, has_form, of_row, of_texts, row_of, with_problems
-from dispatch.console.rules import Problems, Rules
+from dispatch.console.rule_listing import Problems
+from dispatch.console.rules import Rules
 from dispatch.console.trigger_changes import Kind
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.pages import audit, change
 from dispatch.pages.change import ChangedMeanwhileError, Preview
 from dispatch.pages.frame import render
-from dispatch.pages.settings_rows_editing import RowChange, RowsEditor, editor_of, row_of_json
+from dispatch.pages.settings_row_change import RowChange, row_of_json
+from dispatch.pages.settings_row_words import done, notes, said
+from dispatch.pages.settings_rows_editing import RowsEditor, editor_of
 from pidispatch_site.errors import ConfigurationError, PidispatchError
 
 _ROW, _WAY, _JSON = "row", "way", "json"
@@ -134,7 +137,9 @@ def _sheet_as_typed(
     fields = None if is_json else of_texts(rules.fields, request.POST.getlist)
     text = request.POST.get(_ROW, "") if is_json else _as_json(_typed(request, rules, before))
     beside = {one.name for one in fields or ()}
-    above = tuple(f"{key} {said}".strip() for key, all_ in told.items() if key not in beside for said in all_)
+    above = tuple(
+        f"{key} {text}".strip() for key, texts in told.items() if key not in beside for text in texts
+    )
     return _Sheet(
         fields=fields, text=text, lock=lock, is_json=is_json, of_row=told, problems=(*above, *problems)
     )
@@ -165,9 +170,9 @@ def _confirm(
     is_removal = asked.kind is Kind.REMOVED
     preview = Preview(
         title=f"{_title(asked.kind, editor.rules)}: before and after",
-        said=tuple(editor.said(asked, written)),
+        said=tuple(said(asked, written, path=editor.path, in_fleet=editor.in_fleet)),
         difference=lines,
-        notes=(*editor.notes(asked, written, datetime.now(UTC)), *layout),
+        notes=(*notes(asked, written, datetime.now(UTC)), *layout),
         problems=problems,
         lock=asked.seen,
         fields={} if is_removal else {_WAY: _JSON, _ROW: _as_json(asked.row)},
@@ -183,7 +188,7 @@ def _confirm(
 def _write(request: HttpRequest, editor: RowsEditor, asked: RowChange) -> HttpResponseBase:
     editor.written(asked)
     if asked.is_other:
-        for line in editor.done(asked):
+        for line in done(asked, in_fleet=editor.in_fleet):
             messages.success(request, line)
         audit.record(
             request,

@@ -1,24 +1,20 @@
-"""One change of the pause windows or scoped limits from the browser: shown first, then written as shown."""
+"""The file of pause windows or scoped limits of this host, as somebody edits it in the browser."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dispatch.console.rules import Problems, Rule, Rules, apart, rows_of, scope_of, unknown_of
-from dispatch.console.settings import ALONE
+from dispatch.console.rule_listing import Problems, apart
+from dispatch.console.rules import Rules
 from dispatch.console.trigger_changes import Kind, difference
-from dispatch.operator_files import strict_json
-from dispatch.operator_files.pause_windows import EVERY_SCOPE
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.operator_files.rewriting import Rewriter, Written
-from dispatch.operator_files.scopes import is_reachable
-from dispatch.pages.change import lock_of, require_same
+from dispatch.pages.change import lock_of
+from dispatch.pages.settings_row_change import RowChange, list_in, row_at
 from pidispatch_site import conf
 from pidispatch_site.errors import ConfigurationError
 
@@ -27,54 +23,6 @@ _LOCK_SECONDS = 2.0
 _LAYOUT = "The rest of the file means the same and will be written anew, indented by two spaces."
 _ELSEWHERE = "Nothing was changed: this is wrong elsewhere in the file as it would be."
 _STILL_WRONG = "Nothing was changed: the file does not load, nor would it without that. Mend it by hand."
-_SAME = "Nothing to change: it is like that already."
-
-
-@dataclass(slots=True, kw_only=True)
-class RowChange:
-    """A change of one row of the file as it was when somebody looked; `lock` None: as it is.
-
-    `index` is None for a row that is added, `row` for one that is removed. The rest is known once it has been
-    worked out: `seen` digests the file, `place` is the row's.
-    """
-
-    rules: Rules
-    kind: Kind
-    index: int | None
-    row: Any
-    lock: str | None
-    seen: str = ""
-    place: int = 0
-    before: Any = None
-
-    def change(self, document: Any) -> Any | None:
-        """Answer the document with the change, None where it is as asked for already.
-
-        ConfigurationError where there is no such row; ChangedMeanwhileError where the file is another one.
-        """
-        self.seen = lock_of(document)
-        if self.lock is not None:
-            require_same(document, self.lock, what=f"file of {self.rules.followed.what}")
-        rows = _listed(document, self.rules)
-        self.place = len(rows) if self.index is None else self.index
-        self.before = None if self.index is None else _at(rows, self.index, self.rules)
-        rows[self.place : self.place + 1] = [] if self.kind is Kind.REMOVED else [self.row]
-        return {**document, self.rules.part: rows} if self.is_other else None
-
-    @property
-    def is_other(self) -> bool:
-        """Whether it changes anything; true and 1 are not the same."""
-        return self.kind is not Kind.CHANGED or _plain(self.before) != _plain(self.row)
-
-    @property
-    def name(self) -> str:
-        """Name the row as the parser's messages do."""
-        return f"{self.rules.noun} {self.rules.part}[{self.place}]"
-
-    @property
-    def scope(self) -> str:
-        """What the row is about, blank where it does not say so."""
-        return scope_of(self.before if self.kind is Kind.REMOVED else self.row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +44,7 @@ class RowsEditor:
     def row(self, index: int) -> tuple[Any, str]:
         """Find a row by its place, with the lock of the file that it stands in."""
         document = self.rewriter.document(self.path)
-        return _at(_listed(document, self.rules), index, self.rules), lock_of(document)
+        return row_at(list_in(document, self.rules), index, self.rules), lock_of(document)
 
     def lock(self) -> str:
         """Digest the file as it is now."""
@@ -120,38 +68,6 @@ class RowsEditor:
         # A blank line of the file has a sign before it.
         lines, _, layout = text.partition("\n\n")
         return lines, (_LAYOUT,) if layout else ()
-
-    def said(self, asked: RowChange, written: Written) -> Iterator[str]:
-        """Say what will be done, and whom it affects."""
-        if not asked.is_other:
-            yield _SAME
-            return
-        about = ", for every job," if asked.scope == EVERY_SCOPE else f", for {asked.scope!a},"
-        yield f"{_sentence(asked.name)}{about} will be {asked.kind.value}."
-        yield self.rules.counts_when
-        if written.before is None:
-            yield f"There is no file yet; it will be made: {self.path}"
-        if self.in_fleet:
-            yield ALONE
-
-    def done(self, asked: RowChange) -> Iterator[str]:
-        """Say what was done."""
-        yield f"{_sentence(asked.name)} was {asked.kind.value}. {self.rules.counts_when}"
-        if self.in_fleet:
-            yield ALONE
-
-    def notes(self, asked: RowChange, written: Written, now: datetime) -> Iterator[str]:
-        """Say what may not be meant, or what the change does at once."""
-        if asked.kind is Kind.REMOVED or not asked.is_other or written.after is None:
-            return
-        yield from unknown_of(asked.row, self.rules)
-        rule: Rule = self.rules.parse(written.after, name=str(self.path))[asked.place]
-        if not is_reachable(rule.scope):
-            yield (
-                f"No job of this host has the scope {rule.scope!a}: write the path that `realpath` shows of a"
-                " folder that is here, or a repository in full. Leave it where another host has it."
-            )
-        yield from self.rules.notes(rule, now)
 
     def apart(self, error: OperatorFileError, place: int | None) -> tuple[Problems, tuple[str, ...]]:
         """Sort what is wrong: of the row at this place by its keys, and the rest as sentences."""
@@ -200,31 +116,3 @@ def no_file(rules: Rules) -> str:
         " edit. Set it to the path of the file that the worker of this host reads, in the environment or the"
         " .env file of both, and restart both."
     )
-
-
-def row_of_json(text: str) -> dict[str, Any]:
-    """Read a row as it was typed; ConfigurationError for what is none."""
-    row = strict_json.load(text.encode("utf-8", "surrogatepass"), name="The row")
-    if not isinstance(row, dict):
-        raise ConfigurationError("The row is no object; allowed is {…}, as in the file.")
-    return row
-
-
-def _listed(document: Any, rules: Rules) -> list[Any]:
-    if not (isinstance(document, dict) and isinstance(document.get(rules.part), list)):
-        raise ConfigurationError(f"The file holds no list of {rules.part}; mend it by hand.")
-    return list(rows_of(document, rules))
-
-
-def _at(rows: list[Any], index: int, rules: Rules) -> Any:
-    if index >= len(rows):
-        raise ConfigurationError(f"There is no {rules.part}[{index}] in the file; look at the list again.")
-    return rows[index]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def _plain(row: Any) -> str:
-    return json.dumps(row, sort_keys=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dispatch.console import settings_form
 from dispatch.console.limit_rules import LIMIT_RULES
 from dispatch.console.rule_fields import has_form, of_row, of_texts, row_of, with_problems
-from dispatch.console.rules import judged, listed, unknown_of
+from dispatch.console.rule_listing import judged, listed, unknown_of
 from dispatch.console.settings import in_force
 from dispatch.console.settings_form import fields_of, lenient, states_of, wanted
 from dispatch.console.window_rules import WINDOW_RULES
