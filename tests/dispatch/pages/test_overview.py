@@ -27,7 +27,9 @@ from tests.harness.records import a_record
 PARTS = {"now", "history", "care"}
 PAGES = ("/admin/banner/", *(f"/admin/overview/{name}/" for name in sorted(PARTS)))
 DOCTOR = (
-    Area("waits").failed("profile", "/srv/hidden-place/t.json: line 3 <b>", "Mend /srv/hidden-place/t.json"),
+    Area("waits").failed(
+        "profile", "/srv/hidden-place/t.json: line 3 <b>", "Mend /srv/hidden-place/t.json, `doctor` tells"
+    ),
     Area("engine").ok("answers", "the engine answers"),
 )
 
