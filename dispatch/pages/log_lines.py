@@ -15,7 +15,7 @@ from dispatch.console.arguments import one_line
 from runs.wording import ABSENT, moment
 
 # What these change are switches and jobs; of others before and after are parts of the operator's files.
-_OPEN_TO_ALL = ("host-", "pause", "resume", "stop", "cancel", "rerun")
+_OPEN_TO_ALL = ("host-", "pause", "resume", "stop", "cancel", "rerun", "schedule-")
 _MOST_LINES = 60
 _LONGEST_LINE = 300
 _FEW_LINES = 5

@@ -33,7 +33,7 @@ PAGES: tuple[tuple[str, Mapping[str, str]], ...] = (
     *((path, {}) for path in (_RUNS, _QUEUE, _INSIGHTS, "/admin/dispatch/schedule/")),
     *((f"/admin/overview/{part}/", {}) for part in ("now", "history")),
     ("/admin/fleet/host/build-07/", {}),
-    ("/admin/fleet/", {"show": "attention"}),
+    ("/admin/fleet/", {"show": "look-after"}),
     *((_RUNS, {"host": host}) for host in ("build-00", "build-49")),
     *((_RUNS, {"outcome": outcome}) for outcome in ("completed", "policy", "failed")),
     *((_RUNS, {"reason": reason}) for reason in ("-", "stalled", "deadline")),

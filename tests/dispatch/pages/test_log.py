@@ -86,6 +86,15 @@ def test_parts_of_the_operators_files_are_for_those_who_may_configure(client, ca
     assert "see /srv/out-of-sight/a" in page
 
 
+@pytest.mark.parametrize(
+    "action", ["host-drain", "pause", "resume", "stop-ended", "cancel", "rerun", "schedule-started"]
+)
+def test_switches_and_jobs_are_for_everybody(action, client, carol):
+    did(carol, action, before={"job": "local-1"}, after={"job": "local-2"})
+    page = client.get(PAGE).content.decode()
+    assert [one for one in ("job: local-1", "job: local-2") if one not in page] == []
+
+
 def test_pages_are_walked_by_key_to_the_first_action(client, carol):
     kind = ContentType.objects.get_for_model(Fleet)
     other = ContentType.objects.get_for_model(User)
