@@ -16,7 +16,7 @@ from dispatch.jobs import JobData
 from dispatch.queue import keys, results
 from dispatch.queue.apart import apart
 from dispatch.queue.containers import begun
-from dispatch.queue.entries import NAMES, Entry, read_entry
+from dispatch.queue.entries import NAMES, Entry, beats_of_pairs, read_entry
 from dispatch.queue.listing import Listing, read_queue, read_running
 from dispatch.queue.place import Place, find
 from dispatch.queue.states import State
@@ -75,8 +75,7 @@ def why_it_waits(client: redis.Redis, queue: str) -> str | None:
     takers = cast(
         "list[tuple[bytes, float]]", client.zrange(keys.queue_keys(queue).takers, 0, -1, withscores=True)
     )
-    beats = {boot.decode("utf-8", "replace"): round(beat) for boot, beat in takers}
-    blocked = obstacle(around.facts(queue, now_ms=around.held.now_ms, beats=beats))
+    blocked = obstacle(around.facts(queue, now_ms=around.held.now_ms, beats=beats_of_pairs(takers)))
     return str(blocked) if blocked else None
 
 

@@ -13,6 +13,7 @@ from dispatch.console.queues import read_queues
 from dispatch.console.rerouted import Rerouted
 from dispatch.console.rerouting import Choice, Plan, Stay, Staying, plan
 from dispatch.queue import keys, moving
+from dispatch.queue.entries import beats_of_pairs
 from dispatch.queue.listing import read_running
 from dispatch.queue.moving import Moved
 from dispatch.queue.states import State
@@ -99,9 +100,10 @@ def _silence_of_takers(client: redis.Redis, queue: str) -> int | None:
     """Tell how long ago (ms) any worker last spoke that takes from the queue; None: there is none."""
     with client.pipeline(transaction=True) as pipeline:
         pipeline.time()
-        pipeline.zrange(keys.queue_keys(queue).takers, -1, -1, withscores=True)
-        (seconds, micros), last = pipeline.execute()
-    return seconds * 1000 + micros // 1000 - round(last[0][1]) if last else None
+        pipeline.zrange(keys.queue_keys(queue).takers, 0, -1, withscores=True)
+        (seconds, micros), takers = pipeline.execute()
+    beats = beats_of_pairs(takers).values()
+    return seconds * 1000 + micros // 1000 - max(beats) if beats else None
 
 
 def _lives(row: HostRow | None, silent_ms: int | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dispatch.ids import natural_id
@@ -16,6 +16,7 @@ NAMES = (
     *("enqueued_at", "started_at", "ended_at", "created_at"),
 )
 _MOST_DIGITS = 16
+_LATEST_MS = 253_402_300_799_999
 # When a job came to stand as it does; nobody writes down when one was taken.
 _SINCE = {
     State.QUEUED: "enqueued_at",
@@ -82,8 +83,13 @@ def read_entry(
 
 def beats_of(rows: Sequence[bytes]) -> Mapping[str, int]:
     """Read boots and their last beats (ms) as a script lists them, one after the other."""
-    pairs = zip(rows[::2], rows[1::2], strict=True)
-    return {boot.decode("utf-8", "replace"): round(float(beat)) for boot, beat in pairs}
+    return beats_of_pairs(zip(rows[::2], rows[1::2], strict=True))
+
+
+def beats_of_pairs(pairs: Iterable[tuple[bytes, bytes | float]]) -> Mapping[str, int]:
+    """Read boots and their last beats (ms); one at no instant of any calendar is nobody's."""
+    numbers = ((boot.decode("utf-8", "replace"), float(beat)) for boot, beat in pairs)
+    return {boot: round(beat) for boot, beat in numbers if 0 <= beat <= _LATEST_MS}
 
 
 def text(value: bytes | None) -> str | None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dispatch.console.lookup import why_it_waits
 from dispatch.ids import rq_id
 from dispatch.queue import keys
 from dispatch.queue.entries import Entry
@@ -273,3 +274,12 @@ def test_nonsense_in_a_hash_is_as_if_it_were_not_there(valkey, host, field, valu
     assert isinstance(entry, Entry)
     assert entry.attempt == 0
     assert find(valkey, "local-1").entry == entry
+
+
+@pytest.mark.parametrize("score", [float("inf"), float("-inf"), -1, 1e300])
+def test_a_beat_at_no_instant_is_nobodys(valkey, score):
+    Host(valkey).enqueue("local-1")
+    valkey.zadd(f"takers:{QUEUE}", {"aaaa-00000001": score, "bbbb-00000001": 1000})
+
+    assert read_queue(valkey, QUEUE, limit=1).beats == {"bbbb-00000001": 1000}
+    why_it_waits(valkey, QUEUE)
