@@ -169,6 +169,29 @@ def test_it_obeys_a_signal_at_once_and_says_that_it_was_aborted(shell, tmp_path,
     assert not (tmp_path / "shop" / "NOTES.md").exists()
 
 
+def test_a_task_that_says_so_takes_its_time_and_can_be_stopped_meanwhile(shell, tmp_path):
+    job = Job(tmp_path, shell).prepare("Fix it. Take 20 minutes, please.").start()
+    children = Path(f"/proc/{job.process.pid}/task/{job.process.pid}/children")
+    deadline = time.monotonic() + 20
+    while not (sleepers := [one for one in children.read_text().split() if _command(one) == "sleep 60"]):
+        assert time.monotonic() < deadline, "it never sleeps for a minute"
+        time.sleep(0.02)
+
+    job.process.send_signal(signal.SIGTERM)
+    code, line, _ = job.end()
+
+    assert (code, line.reason, line.turns) == (2, "aborted", 1)
+    assert [one for one in sleepers if _command(one) == "sleep 60"] == []
+    assert not (tmp_path / "shop" / "NOTES.md").exists()
+
+
+def _command(process: str) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ").strip()
+    except OSError:
+        return ""
+
+
 def test_it_ends_itself_when_its_deadline_has_passed(shell, tmp_path: Path):
     code, line, _ = Job(tmp_path, shell).prepare("x").start(PI_JOB_DEADLINE=str(int(time.time()))).end()
 
