@@ -31,6 +31,8 @@ _RESUME_ALL, _READ = (HOLDS + (_LUA / f"{name}.lua").read_text() for name in ("r
 
 # What an operator writes about a pause is shown in lists and kept without a time limit.
 LONGEST_TEXT = 500
+# Of an instant (ms); what is longer is somebody's mistake, and Python refuses to read it.
+_MOST_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +191,7 @@ def _flag(row: list[Any]) -> PauseFlag | None:
 
 
 def _instant(value: bytes) -> int | None:
-    return int(value) if value.isdigit() else None
+    return int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else None
 
 
 def _text(value: bytes) -> str:

@@ -28,7 +28,7 @@ class Asked:
     def of(cls, given: Mapping[str, Any]) -> Asked:
         """Take what an address or a form says; what is not understood is as if it were not there."""
         queue, section = str(given.get(QUEUE, "")), str(given.get(SECTION, ""))
-        page = str(given.get(PAGE, ""))
+        page = str(given.get(PAGE, ""))[: len(str(_LAST_PAGE)) + 1]
         beginning = str(given.get(BEGINNING, "")).strip()[:MAX_ID_BYTES]
         wanted = Wanted(
             queue=queue if is_queue(queue) else None,

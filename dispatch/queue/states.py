@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dispatch.queue.popper import Claimed
 
+_MOST_DIGITS = 16
 _NAMES = (
     *("status", "origin", "taker", "host", "attempt", "attempts"),
     *("putBacks", "reason", "since", "until"),
@@ -113,4 +114,5 @@ def _state(status: str, taker: str | None) -> State:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
+    is_number = text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit()
+    return int(text) if text and is_number else None

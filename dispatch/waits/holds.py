@@ -28,6 +28,7 @@ _SHORTEST_HOLD_MS = timedelta(minutes=5) // _MS
 _BEYOND_WAKING_MS = timedelta(hours=1) // _MS
 _COUNTER_MS = timedelta(hours=25) // _MS
 _SATISFIED_MS = timedelta(minutes=15) // _MS
+_MOST_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +203,7 @@ def _held_job(row: list[Any]) -> HeldJob:
 
 
 def _number(value: bytes | None) -> int | None:
-    return int(value) if value and value.isdigit() else None
+    return int(value) if value and value.isdigit() and len(value) <= _MOST_DIGITS else None
 
 
 def _text(value: bytes) -> str:

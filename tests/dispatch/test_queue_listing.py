@@ -14,7 +14,8 @@ from dispatch.queue import keys
 from dispatch.queue.entries import Entry
 from dispatch.queue.listing import read_queue, read_running
 from dispatch.queue.place import find
-from dispatch.queue.states import State
+from dispatch.queue.states import State, look
+from dispatch.waits.holds import Holds
 from runs.outcome import Outcome
 from tests.dispatch.queuekit import JOB, QUEUE, Host, everything
 
@@ -283,3 +284,17 @@ def test_a_beat_at_no_instant_is_nobodys(valkey, score):
 
     assert read_queue(valkey, QUEUE, limit=1).beats == {"bbbb-00000001": 1000}
     why_it_waits(valkey, QUEUE)
+
+
+def test_numbers_of_thousands_of_digits_are_none(valkey):
+    Host(valkey).enqueue("local-1")
+    for name in ("attempt", "attempts", "putBacks", "since", "until"):
+        valkey.hset("rq:job:local-1", name, "9" * 5000)
+    valkey.sadd("wait:held", "local-1")
+    valkey.hset(
+        "wait:job:local-1", mapping=dict.fromkeys(("since", "checks", "faults", "throttles"), "9" * 5000)
+    )
+
+    assert look(valkey, "local-1").since_ms is None
+    assert Holds(valkey).read("local-1").checks == 0
+    assert [job.checks for job in Holds(valkey).held()] == [0]

@@ -286,3 +286,9 @@ def full_server(valkey):
             valkey.config_set("maxmemory", 0)
 
     return full
+
+
+def test_a_switch_with_instants_of_thousands_of_digits_holds_all_the_same(valkey):
+    valkey.hset("pause:pi-jobs", mapping={"by": "x", "since": "9" * 5000, "until": "9" * 5000})
+
+    assert switches.read(valkey, ["pi-jobs"]).paused_queues == ("pi-jobs",)
