@@ -126,7 +126,7 @@ def test_a_fleet_at_work_is_in_the_admin_until_it_is_ended():
 
     def run(*words, **changes):
         environment = place.environment({**NO_ENGINE, **changes})
-        return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90)
+        return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=150)
 
     try:
         played = run(*MANAGE, "demo", "--data")
