@@ -11,6 +11,7 @@ from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
 from dispatch.queue import keys
 from dispatch.queue.entries import number
 from dispatch.queue.scripts import text_of
+from dispatch.queue.waiters import WaitReason
 from hosts import keys as hosts_keys
 from hosts import names, roster
 from hosts.rows import Roster, Unreachable
@@ -26,6 +27,8 @@ _BEGINNINGS = (
     hosts_keys.pending_records(""),
     hosts_keys.drain(""),
 )
+# In the order of the script's figures.
+_PUT_OFF = (WaitReason.CAP, WaitReason.PAUSE_WINDOW, WaitReason.RETRY)
 
 
 def read(client: redis.Redis) -> FleetFacts:
@@ -71,16 +74,18 @@ def _queue(
     in_hand: int,
     started: int,
     sleeping: int,
-    held: int,
+    sleepers: Sequence[int],
     beat: str,
     flag: Sequence[str],
 ) -> QueueLook:
+    held, *put_off = sleepers
     return QueueLook(
         name=name,
         waiting=_figure(waiting),
         active=_figure(min(in_hand, started) if min(in_hand, started) < 0 else in_hand + started),
         deferred=_figure(sleeping if min(sleeping, held) < 0 else max(0, sleeping - held)),
         held=_figure(held),
+        put_off={} if min(put_off) < 0 else dict(zip(_PUT_OFF, put_off, strict=True)),
         taker_beat_ms=_beat(beat),
         pause=_pause(flag),
     )

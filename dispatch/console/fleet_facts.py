@@ -35,7 +35,8 @@ class QueueLook:
     """One queue: how many jobs stand where (None: the key is none of ours), and its own pause.
 
     `waiting` are in line, paused or not, `active` in hand or started, `held` asleep until a condition is met,
-    `deferred` asleep for another reason. `taker_beat_ms` is the last beat of any worker that takes from it.
+    `deferred` asleep for another reason: `put_off` counts those that no busy folder or repository keeps, by
+    reason (none: that could not be read). `taker_beat_ms` is the last beat of any worker that takes from it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class QueueLook:
     active: int | None = 0
     deferred: int | None = 0
     held: int | None = 0
+    put_off: Mapping[str, int] = field(default_factory=dict)
     taker_beat_ms: int | None = None
     pause: Pause | None = None
 

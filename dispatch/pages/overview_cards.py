@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dispatch.console.counts import number_of, total_of
 from dispatch.console.fleet_facts import FleetFacts, QueueLook
+from dispatch.queue.waiters import WaitReason
 from hosts.rows import Presence, Roster
 from runs.rollups import Totals
 from runs.wording import amount, dollars
@@ -15,6 +17,14 @@ _UNKNOWN = "?"
 _FLEET = "admin:console_fleet"
 _QUEUE = "admin:console_queue"
 _RUNS = "admin:runs_run_changelist"
+_ASLEEP = "until a cap, a window or a folder is free"
+_BUSY = "busy"
+_SLEEPS: Mapping[str, str] = {
+    WaitReason.CAP: "for a cap",
+    WaitReason.PAUSE_WINDOW: "for a pause window",
+    _BUSY: "for a busy folder or repository",
+    WaitReason.RETRY: "for another try",
+}
 _INSIGHTS = "admin:console_insights"
 
 
@@ -38,13 +48,7 @@ def fleet_cards(facts: FleetFacts) -> list[Card]:
         _hosts(facts),
         Card("Running", running, _slots(facts), place=_QUEUE, query="section=running"),
         _waiting(facts, queues),
-        Card(
-            "Deferred",
-            total_of([queue.deferred for queue in queues]),
-            "until an instant, a slot or a window",
-            place=_QUEUE,
-            query="section=deferred",
-        ),
+        _deferred(queues),
         Card(
             "Held",
             total_of([queue.held for queue in queues]),
@@ -81,6 +85,18 @@ def _hosts(facts: FleetFacts) -> Card:
 def _slots(facts: FleetFacts) -> str:
     used, total = facts.slots
     return f"{used:,} of {total:,} slots used"
+
+
+def _deferred(queues: list[QueueLook]) -> Card:
+    """Tell for what they sleep, where every queue tells it of all its jobs."""
+    value = total_of([queue.deferred for queue in queues])
+    counts: Counter[str] = Counter()
+    for queue in queues:
+        counts.update(queue.put_off)
+        counts[_BUSY] += max(0, (queue.deferred or 0) - sum(queue.put_off.values()))
+    is_told = all(queue.put_off for queue in queues if queue.deferred) and counts.total()
+    about = ", ".join(f"{counts[one]:,} {words}" for one, words in _SLEEPS.items() if counts[one])
+    return Card("Deferred", value, about if is_told else _ASLEEP, place=_QUEUE, query="section=deferred")
 
 
 def _waiting(facts: FleetFacts, queues: list[QueueLook]) -> Card:

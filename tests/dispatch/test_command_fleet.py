@@ -196,6 +196,7 @@ def test_what_stands_in_valkey_is_read_as_it_is(valkey):
         active=2,
         deferred=1,
         held=1,
+        put_off={"cap": 0, "pause-window": 0, "retry": 0},
         taker_beat_ms=facts.queues["pi-jobs@alpha"].taker_beat_ms,
     )
     assert facts.is_taken_from(facts.queues["pi-jobs@alpha"])

@@ -6,10 +6,11 @@
 --       2-9 the beginnings of keys: queue list, scheduled set, started registry, takers, pause, request to stop,
 --           pending records, drain
 -- Answers one JSON text, since a reader takes long over thousands of small ones:
---   {"now": ms, "pause": flag, "queues": [[name, waiting, in hand, started, sleeping, held, last beat, flag], ...],
+--   {"now": ms, "pause": flag,
+--    "queues": [[name, waiting, in hand, started, sleeping, sleepers, last beat, flag], ...],
 --    "stops": [[host, at, by, reason], ...], "pending": [[host-id, count], ...],
 --    "drained": [host, ...]}
---   A figure is -1 where it cannot be read. A flag is ['1', by, reason, since, until], or ['0'] when it does not
+--   Sleepers are [held, for a cap, for a pause window, for another try]. A figure is -1 where it cannot be read. A flag is ['1', by, reason, since, until], or ['0'] when it does not
 --   hold; texts are cut to 500 bytes. Nothing to tell is {} for a list.
 -- uses: switches
 
@@ -62,13 +63,16 @@ for _, names in ipairs({asked.queues, known()}) do
     if not seen[name] then
       seen[name] = true
       local in_hand, beat = taking(name)
+      local function sleeping_for(reason)
+        return figure('ZCARD', 'waiters:' .. name .. ':' .. reason)
+      end
       table.insert(queues, {
         name,
         figure('LLEN', LIST .. name),
         in_hand,
         figure('ZCARD', STARTED .. name),
         figure('ZCARD', SCHEDULED .. name),
-        figure('ZCARD', 'waiters:' .. name .. ':wait'),
+        {sleeping_for('wait'), sleeping_for('cap'), sleeping_for('pause-window'), sleeping_for('retry')},
         beat,
         flag(PAUSE .. name),
       })

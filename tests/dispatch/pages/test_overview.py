@@ -82,6 +82,10 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
     host.enqueue(*(f"local-{n}" for n in range(5)))
     host.start()
     host.put_off(host.claim())
+    host.enqueue("local-6", "local-7")
+    for reason in ("cap", "pause-window"):
+        claimed = host.claim()
+        host.steps.put_off(claimed, until_ms=claimed.now_ms + 60_000, reason=reason)
     now = datetime.now(UTC)
     ended = [now, now, now - timedelta(hours=40)]
     rows.write(
@@ -104,7 +108,7 @@ def test_figures_budget_and_what_to_look_after_stand_on_one_page(seen, valkey, d
         "Hosts alive 1 1 late",
         "Running 1 2 of 8 slots used",
         "Waiting 3 in line",
-        "Deferred 1 ",
+        "Deferred 3 1 for a cap, 1 for a pause window, 1 for a busy folder or repository Held",
         "Failed in 24 h 2 of 2 runs",
         "This host only",
         "9 of 10 container starts starts are held back 1 left; beyond 8 starts are held back",
