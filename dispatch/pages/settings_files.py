@@ -22,7 +22,7 @@ from hosts import roster
 from hosts.rows import HostRow, Presence, Unreachable
 from pidispatch_site import conf
 from pidispatch_site.conf import Config
-from pidispatch_site.errors import PidispatchError
+from pidispatch_site.errors import ConfigurationError, PidispatchError
 
 #: The kinds of files by their words in addresses.
 KINDS: Mapping[str, Followed] = {"overlay": SETTINGS, "windows": WINDOWS, "limits": LIMITS}
@@ -47,7 +47,17 @@ def path_of(kind: str, environment: Mapping[str, str], config: Callable[[], Conf
     """Tell which file this site reads, None where none is named; ConfigurationError."""
     if kind == "overlay":
         return config().settings_file
-    found: Path | None = conf.one(KINDS[kind].variable, environment)
+    return path_named(KINDS[kind].variable, environment)
+
+
+def path_named(variable: str, environment: Mapping[str, str]) -> Path | None:
+    """Read the path that a variable names; ConfigurationError for one that cannot be used."""
+    if environment.get(variable) == "":
+        # It could mean no file or a forgotten one; no worker starts with it either.
+        raise ConfigurationError(
+            f"{variable} is set to an empty value; expected a path, or the line taken out"
+        )
+    found: Path | None = conf.one(variable, environment)
     return found
 
 

@@ -20,10 +20,9 @@ from dispatch.operator_files.problems import OperatorFileError
 from dispatch.operator_files.rewriting import Rewriter
 from dispatch.pages import followed
 from dispatch.pages.frame import render
-from dispatch.pages.settings_files import readers_seen
+from dispatch.pages.settings_files import path_named, readers_seen
 from dispatch.pages.settings_rows import unable
 from dispatch.pages.sight import Sight, Unseen, sight
-from pidispatch_site import conf
 from pidispatch_site.errors import PidispatchError
 
 SEARCH = "q"
@@ -45,6 +44,7 @@ class Listing:
     problems: tuple[str, ...] = ()
     is_there: bool = True
     can_edit: bool = True
+    is_wrong: bool = False
     adoption: Adoption | Unseen | None = None
     readers: str = ""
 
@@ -68,7 +68,7 @@ def show(request: HttpRequest, rules: Rules) -> HttpResponseBase:
 
 
 def _listing(seen: Sight, rules: Rules, search: str, environment: Mapping[str, str]) -> Listing:
-    path = conf.one(rules.followed.variable, environment)
+    path = path_named(rules.followed.variable, environment)
     if path is None:
         return Listing(path=None, readers=readers_seen(seen, rules.followed))
     adoption = followed.adoption(seen, path, rules.followed, environment)
@@ -78,7 +78,7 @@ def _listing(seen: Sight, rules: Rules, search: str, environment: Mapping[str, s
             return Listing(path=path, is_there=False, adoption=adoption)
         document = strict_json.load(content, name=str(path))
     except OperatorFileError as error:
-        return Listing(path=path, problems=error.problems, can_edit=False, adoption=adoption)
+        return Listing(path=path, problems=error.problems, can_edit=False, is_wrong=True, adoption=adoption)
     rows, found = rows_of(document, rules), judged(content, rules)
     shown = listed(rows, found, rules, search=search, now=datetime.now(UTC))
     return Listing(
@@ -88,5 +88,6 @@ def _listing(seen: Sight, rules: Rules, search: str, environment: Mapping[str, s
         rows=shown[:MOST_LISTED],
         more=max(0, len(shown) - MOST_LISTED),
         problems=found.problems,
+        is_wrong=found.rules is None,
         adoption=adoption,
     )

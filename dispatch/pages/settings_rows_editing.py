@@ -14,6 +14,7 @@ from dispatch.console.trigger_changes import Kind, difference
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.operator_files.rewriting import Rewriter, Written
 from dispatch.pages.change import lock_of
+from dispatch.pages.settings_files import path_named
 from dispatch.pages.settings_row_change import RowChange, list_in, row_at
 from pidispatch_site import conf
 from pidispatch_site.errors import ConfigurationError
@@ -103,7 +104,7 @@ class RowsEditor:
 
 def editor_of(rules: Rules, environment: Mapping[str, str]) -> RowsEditor:
     """Find the file to edit; ConfigurationError where none is named."""
-    path = conf.one(rules.followed.variable, environment)
+    path = path_named(rules.followed.variable, environment)
     if path is None:
         raise ConfigurationError(no_file(rules))
     return RowsEditor(rules=rules, path=path, in_fleet=conf.one("PI_WORKER_NAME", environment) is not None)

@@ -11,8 +11,10 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, User
 from django.test import Client, override_settings
+from django.utils.functional import SimpleLazyObject
 
 from dispatch.console.adoption import digest_of
+from dispatch.pages.audit_digest import digest
 from pidispatch_site import conf
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear
@@ -86,7 +88,8 @@ class Site:
 
     def ask(self, address, sent=None, **variables):
         environment = {k: v for k, v in {**self._environment, **variables}.items() if v is not None}
-        with override_settings(PIDISPATCH_ENVIRONMENT=environment, PIDISPATCH=conf.load(environment)):
+        config = SimpleLazyObject(lambda: conf.load(environment))
+        with override_settings(PIDISPATCH_ENVIRONMENT=environment, PIDISPATCH=config):
             return self.browser.get(address) if sent is None else self.browser.post(address, sent)
 
     def text(self, *asked, **variables):
@@ -167,6 +170,24 @@ def test_a_viewer_is_told_of_no_path_and_no_scope(site, broken):
         assert page.count("The worker of alpha has taken this version over.") == 3
     assert "Edit the" not in page
     assert "Edit the" in site.as_().text(HOME)
+
+
+@pytest.mark.parametrize(("group", "is_told"), [("viewer", False), ("admin", True)])
+def test_what_cannot_be_read_is_said_with_its_path_to_who_may_configure(site, group, is_told):
+    site.as_(group)
+    site.path("settings").unlink()
+    site.path("settings").mkdir()
+    page = site.text(HOME)
+    assert "cannot be read: it is no regular file" in page
+    assert (str(site.path("settings")) in page) is is_told
+
+    page = site.text(HOME, PI_CONCURRENCY="many")
+    assert "PI_CONCURRENCY" in page
+    assert "Cannot be told: the configuration does not load" in page
+    assert "2 pause windows, " in page
+    if is_told:
+        assert "PI_CONCURRENCY" in site.text(OVERLAY, PI_CONCURRENCY="many")
+        assert "is set to an empty value" in site.text(WINDOWS, PI_PAUSE_WINDOWS_FILE="")
 
 
 def test_keys_are_set_and_unset_together_once_before_and_after_were_seen(site):
@@ -287,8 +308,11 @@ def test_rows_come_change_and_go_once_before_and_after_were_seen(site, pages, ki
     assert site.holds(kind).keys() == FILES[kind].keys()
     found = site.logged()
     assert [one["action"] for one in found] == [f"{slug}-added", f"{slug}-changed", f"{slug}-removed"]
-    assert (found[0]["before"], found[1]["before"], found[2]["after"]) == (None, first, None)
-    assert found[1]["after"] == site.holds(kind)[kind][0]
+    assert (found[0]["before"], found[2]["after"]) == (None, None)
+    # What the row is about stands there as a digest.
+    for at, row in (("before", first), ("after", site.holds(kind)[kind][0])):
+        kept = {key: value for key, value in found[1][at].items() if key != "rest"}
+        assert kept == {**{key: row[key] for key in kept}, "scope": digest(row["scope"])}
     viewers = site.as_("viewer").text("/admin/log/")
     assert f"{slug}-added" in viewers
     assert SECRET not in viewers
@@ -368,6 +392,7 @@ def test_a_file_with_a_wrong_row_is_listed_and_mended(site):
     site.put("windows", {"windows": [SECOND, {"scope": "acme/<b>", "from": "1:00"}, 7]})
     page = html.unescape(site.text(WINDOWS))
     assert "✗ to is missing; allowed is HH:MM" in page
+    assert "Mend what is marked below." in page
     assert "✗ is 7; allowed is an object" in page
     assert "this is wrong elsewhere" in site.shown(f"{WINDOWS}0/", ADDED[WINDOWS])
     assert "windows[2] is 7" in site.text(f"{WINDOWS}1/remove/")
