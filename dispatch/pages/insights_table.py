@@ -10,7 +10,6 @@ from dispatch.pages.charts import Unit, shown
 from dispatch.pages.insights_asked import Asked, By
 from runs.rollup_figures import Order
 from runs.rollup_totals import Part, Totals
-from runs.walk import Facet
 from runs.wording import amount, dollars, outcome_name, reason_sentence
 
 _LONGEST_NAME = 80
@@ -32,8 +31,9 @@ ORDERS = {
     Order.COST: "Cost",
     Order.TOKENS: "Tokens",
 }
-# By what the list of runs can be filtered, too.
-_FACETS = {By.FLOW: Facet.FLOW, By.MODEL: Facet.MODEL, By.HOST: Facet.HOST, By.KIND: Facet.KIND}
+# By these the list of runs can be filtered, too (`runs.walk.Facet`); there "-" is no reason.
+LISTED_BY = (By.FLOW, By.MODEL, By.HOST, By.KIND)
+_NO_REASON = "-"
 HEADINGS = (
     *("Runs", "Completed", "Policy", "Failed", "Success"),
     *("Cost", "Tokens in", "Tokens out", "Duration p50", "Duration p95", "Waiting p50", "Waiting p95"),
@@ -84,9 +84,8 @@ def _filters(part: Part, asked: Asked) -> dict[str, str] | None:
         return None
     if asked.by is By.END:
         outcome, _, reason = part.value.partition("/")
-        return {Facet.OUTCOME.value: outcome, **({Facet.REASON.value: reason} if reason else {}), **span}
-    facet = _FACETS.get(asked.by)
-    return None if facet is None else {facet.value: part.value, **span}
+        return {"outcome": outcome, "reason": reason or _NO_REASON, **span}
+    return {asked.by.value: part.value, **span} if asked.by in LISTED_BY else None
 
 
 def _cells(one: Totals) -> tuple[str, ...]:

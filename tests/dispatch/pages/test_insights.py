@@ -14,11 +14,12 @@ from django.utils.html import escape
 
 from dispatch.pages.insights_asked import By, Order, Span, read
 from dispatch.pages.insights_charts import part_chart, periods
-from dispatch.pages.insights_table import name_of
+from dispatch.pages.insights_table import LISTED_BY, name_of
 from runs import rollups, rows
 from runs.models import RollupState, Run
 from runs.outcome import Outcome
 from runs.rollups import Part
+from runs.walk import NONE, Facet
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.queuekit import everything
 from tests.harness.records import a_record
@@ -109,6 +110,10 @@ def test_without_valkey_without_runs_and_before_the_worker_counted_it_says_so(cl
 def test_who_may_not_see_runs_gets_no_address_of_them(client, carol):
     rows.write([ago()])
     assert "/runs/run/?flow=audit&amp;since=" in client.get(PAGE).content.decode()
+    by_end = client.get(PAGE, {"by": "end"}).content.decode()
+    assert "/runs/run/?outcome=completed&amp;reason=-&amp;since=" in by_end
+    assert {*LISTED_BY, "outcome", "reason"} == set(Facet)
+    assert NONE == "-"
     carol.user_permissions.remove(Permission.objects.get(codename="view_run"))
     assert "/runs/run/" not in client.get(PAGE).content.decode()
 
