@@ -16,7 +16,7 @@ from dispatch.console.instants import ahead, stamp
 from dispatch.console.schedule_facts import LastRun, Line, Overview
 from dispatch.console.schedules_lines import last, where
 from dispatch.console.schedules_notes import besides_adoption, headline
-from dispatch.console.trigger_words import matches, once, slot
+from dispatch.console.trigger_words import matches, matches_kind, once, slot
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.schedules.missed import Standing
 from dispatch.triggers.entries import Run, Trigger
@@ -128,9 +128,10 @@ def _url(run: LastRun | None) -> str | None:
 
 
 def _rule(trigger: Trigger, ran_by: str | None, *, is_editor: bool) -> Rule:
+    told = matches if is_editor else matches_kind
     return Rule(
         index=trigger.index,
-        matches=f"{trigger.run.kind.value} {matches(trigger.on)}",
+        matches=f"{trigger.run.kind.value} {told(trigger.on)}",
         slot=_what(trigger.run, is_editor=is_editor),
         once=once(trigger.on, ran_by=ran_by),
     )

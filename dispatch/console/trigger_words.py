@@ -30,12 +30,27 @@ def matches(on: On) -> str:
         case CommentOn():
             return f"comment with {short(on.phrase)}"
         case PullRequestOn():
-            about = f"pull request{_number(on.number)} {'/'.join(on.action)}"
+            about = matches_kind(on)
             return f"{about}, label {labels}" if (labels := _labels(on)) else about
         case IssueOn():
             return f"issue{_number(on.number)} {'/'.join(on.action)}"
         case Disarmed():
             return matches(on.was)
+
+
+def matches_kind(on: On) -> str:
+    """Say it without labels and phrases, which are an operator's own words."""
+    match on:
+        case LabelOn():
+            return "label"
+        case CommentOn():
+            return "comment"
+        case PullRequestOn():
+            return f"pull request{_number(on.number)} {'/'.join(on.action)}"
+        case Disarmed():
+            return matches_kind(on.was)
+        case CronOn() | IssueOn():
+            return matches(on)
 
 
 def slot(run: Run) -> str:

@@ -13,10 +13,11 @@ from dataclasses import fields
 from typing import Any
 
 from dispatch.jobrules import wire_name
+from dispatch.operator_files.pause_windows import EVERY_SCOPE
 from dispatch.triggers.entries import TYPES, Run
 
 _DIGITS = 16
-_REST = "rest"
+_REST, _SCOPE = "rest", "scope"
 # Whose values are names and figures of ours, nothing of a repository or a machine.
 _PLAIN: Mapping[str, Collection[str]] = {
     "on": ("type", "id", "pattern", "tz", "action", "number", "once", "reviewState"),
@@ -45,6 +46,25 @@ def of_trigger(entry: Any) -> Any:
         return digest(entry)
     told = {part: _part(entry[part], plain, _KNOWN[part]) for part, plain in _PLAIN.items() if part in entry}
     return _with_rest(told, {key: value for key, value in entry.items() if key not in _PLAIN})
+
+
+def of_row(row: Any, known: Collection[str]) -> Any:
+    """Keep a row of pause windows or scoped limits, whose keys are `known`; its scope as a digest."""
+    if row is None:
+        return None
+    if not isinstance(row, dict):
+        return digest(row)
+    told = {
+        key: digest(value) if key == _SCOPE and value != EVERY_SCOPE else value
+        for key, value in row.items()
+        if key in known
+    }
+    return _with_rest(told, {key: value for key, value in row.items() if key not in known})
+
+
+def of_keys(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Keep values under keys that are `known`, the others under a digest of their key."""
+    return {key if key in known else digest(key): value for key, value in values.items()}
 
 
 def _part(part: Any, plain: Collection[str], known: Collection[str]) -> Any:

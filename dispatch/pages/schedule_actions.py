@@ -24,12 +24,12 @@ from dispatch.pages import audit
 from dispatch.pages.access import Access, action
 from dispatch.pages.acting import acting
 from dispatch.pages.change import reason_of
+from dispatch.pages.configured import configured
 from dispatch.pages.frame import render
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.veil import veiled
 from dispatch.queue.producer import LOCAL, Exists, Producer
 from dispatch.triggers.on_fields import is_id
-from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ _AT = "at"
 _NOT_TOLD = (
     "It cannot be started: the triggers file of this host has no such schedule, or there is something"
     " wrong with the file or the settings. Who may change schedules is told here what it is."
-)
-_NO_CONFIGURATION = (
-    "The configuration of this host has a fault; `manage.py doctor` on this machine names each problem."
 )
 # A page that was left open: what is asked for on it so much later is another job.
 _SAME_FOR_MS = 3_600_000
@@ -113,7 +110,7 @@ def _asked(request: HttpRequest, schedule_id: str, *, now: datetime) -> Asked:
         raise ConfigurationError("There is no schedule of that id.")
     # No option of the command but this one.
     options: dict[str, Any] = defaultdict(lambda: None, trigger=schedule_id)
-    config = _config()
+    config = configured()
     try:
         return by_hand.asked(config, options, now=now)
     except ConfigurationError as error:
@@ -121,16 +118,6 @@ def _asked(request: HttpRequest, schedule_id: str, *, now: datetime) -> Asked:
             raise
         # It quotes what stands in the file.
         raise ConfigurationError(_NOT_TOLD) from error
-
-
-def _config() -> Config:
-    config: Config = settings.PIDISPATCH
-    try:
-        # It is loaded when it is touched; what is wrong with it quotes variables.
-        _ = config.environment
-    except ConfigurationError as error:
-        raise ConfigurationError(_NO_CONFIGURATION) from error
-    return config
 
 
 def _instant(request: HttpRequest, now: datetime) -> datetime:

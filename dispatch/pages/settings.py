@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,18 +16,20 @@ from django.urls import reverse
 from dispatch.console.adoption import SETTINGS, Adoption
 from dispatch.console.settings import Setting
 from dispatch.operator_files import overlay, strict_json
+from dispatch.operator_files.overlay import SECRET_PROFILES
 from dispatch.operator_files.overlay_file import REWRITER
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.pages import followed, settings_files
 from dispatch.pages.access import Access, page
+from dispatch.pages.configured import configured
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.settings_files import KINDS, FileLine
 from dispatch.pages.settings_overlay_change import in_force_with
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.veil import veiled
-from pidispatch_site.conf import Config
 from pidispatch_site.errors import ConfigurationError, PidispatchError
 
+_PROFILE = re.compile(rf"{SECRET_PROFILES.name}[.\[]\S*")
 _REFUSED = "While the settings file is like this, every job of this host is refused."
 
 
@@ -44,7 +47,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
     found = _in_force()
     problems = found.problems
     if not request.user.has_perm(Access.CONFIGURE):
-        problems = tuple(veiled(one, settings.PIDISPATCH_ENVIRONMENT) for one in problems)
+        problems = tuple(map(_veiled, problems))
     context = {"settings": found.settings, "problems": problems, "files": _files()}
     return render(request, "settings.html", "Settings", context)
 
@@ -63,7 +66,7 @@ def taken(request: HttpRequest, kind: str) -> HttpResponseBase:
     environment = settings.PIDISPATCH_ENVIRONMENT
     adoption: Adoption | Unseen
     try:
-        path = settings_files.path_of(kind, environment, _config)
+        path = settings_files.path_of(kind, environment, configured)
         if path is None:
             raise Http404
         with sight(environment) as seen:
@@ -78,13 +81,13 @@ def taken(request: HttpRequest, kind: str) -> HttpResponseBase:
 def _files() -> tuple[FileLine, ...]:
     environment = settings.PIDISPATCH_ENVIRONMENT
     with sight(environment) as seen:
-        return tuple(settings_files.lines_of(seen, environment, _config, datetime.now(UTC)))
+        return tuple(settings_files.lines_of(seen, environment, configured, datetime.now(UTC)))
 
 
 def _in_force() -> InForce:
     """Read the configuration and the file; of a file that does not load, what of it is allowed."""
     try:
-        config = _config()
+        config = configured()
         content = REWRITER.content(config.settings_file)
     except PidispatchError as error:
         problems = error.problems if isinstance(error, ConfigurationError) else (str(error),)
@@ -105,6 +108,6 @@ def _document(content: bytes | None) -> tuple[Mapping[str, Any], tuple[str, ...]
     return document, ()
 
 
-def _config() -> Config:
-    config: Config = settings.PIDISPATCH
-    return config
+def _veiled(problem: str) -> str:
+    """Take out paths, and the names of profiles: all else of a problem is in words of ours."""
+    return _PROFILE.sub(SECRET_PROFILES.name, veiled(problem, settings.PIDISPATCH_ENVIRONMENT))

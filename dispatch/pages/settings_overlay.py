@@ -16,11 +16,13 @@ from dispatch.console import settings_form
 from dispatch.console.adoption import SETTINGS
 from dispatch.console.settings import ALONE, TAKEN_OVER
 from dispatch.console.settings_form import UNKNOWN, UNSET, VALUE
+from dispatch.operator_files.overlay import BY_NAME
 from dispatch.operator_files.overlay_file import REWRITER
 from dispatch.operator_files.problems import OperatorFileError
-from dispatch.pages import audit, change, followed
+from dispatch.pages import audit, audit_digest, change, followed
 from dispatch.pages.access import Access, action
 from dispatch.pages.change import ChangedMeanwhileError, Preview, lock_of
+from dispatch.pages.configured import configured
 from dispatch.pages.frame import render
 from dispatch.pages.settings_overlay_change import OverlayChange, in_force_with, object_of, states
 from dispatch.pages.sight import sight
@@ -38,7 +40,7 @@ _SAME = "Nothing to change: the file is like that already."
 def edit(request: HttpRequest) -> HttpResponseBase:
     """Set and unset keys of the file, all of them or none."""
     try:
-        config: Config = settings.PIDISPATCH
+        config = configured()
         document = REWRITER.document(config.settings_file)
         object_of(document, str(config.settings_file))
     except PidispatchError as error:
@@ -120,11 +122,12 @@ def _write(request: HttpRequest, config: Config, asked: OverlayChange) -> HttpRe
     REWRITER.rewrite(config.settings_file, asked.change, lock_seconds=_LOCK_SECONDS)
     if asked.names:
         before, after = states(config, asked)
+        kept = [audit_digest.of_keys(state, BY_NAME) for state in (before, after)]
+        reason = change.reason_of(request)
+        audit.record(request, "settings-changed", SETTINGS.what, reason=reason, before=kept[0], after=kept[1])
         for name in before:
             messages.success(request, f"Now {name} is {after[name] or 'no longer in the file'}.")
         messages.success(request, TAKEN_OVER)
-        reason = change.reason_of(request)
-        audit.record(request, "settings-changed", SETTINGS.what, reason=reason, before=before, after=after)
     else:
         messages.info(request, _SAME)
     return HttpResponseRedirect(reverse("admin:console_overlay"))

@@ -19,7 +19,7 @@ from dispatch.console.rule_listing import Problems
 from dispatch.console.rules import Rules
 from dispatch.console.trigger_changes import Kind
 from dispatch.operator_files.problems import OperatorFileError
-from dispatch.pages import audit, change
+from dispatch.pages import audit, audit_digest, change
 from dispatch.pages.change import ChangedMeanwhileError, Preview
 from dispatch.pages.frame import render
 from dispatch.pages.settings_row_change import RowChange, row_of_json
@@ -195,8 +195,8 @@ def _write(request: HttpRequest, editor: RowsEditor, asked: RowChange) -> HttpRe
             f"{editor.rules.slug}-{asked.kind.value}",
             asked.name,
             reason=change.reason_of(request),
-            before=asked.before,
-            after=asked.row,
+            before=audit_digest.of_row(asked.before, editor.rules.keys),
+            after=audit_digest.of_row(asked.row, editor.rules.keys),
         )
     else:
         messages.info(request, f"Nothing to change: {asked.name} is like that already.")
