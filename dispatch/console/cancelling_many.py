@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import redis
 
 #: More are not cancelled in one go.
-MOST = 10_000
+MOST = 20_000
 #: Jobs by their natural ids, each with how it stood before (None: it was not known).
 Targets = Mapping[str, Standing | None]
 # Those that wait cost a few steps each; whoever runs is waited for, and all of a chunk at the same time.

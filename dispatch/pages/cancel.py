@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Django takes no more than 2.5 MB.
 _LONGEST_FORM = 2_000_000
+# Of more it is told only how the first ones stand, those that run among them: a page has little time.
+_MOST_LOOKED_AT = 1_000
 # So many that wait are cancelled while the person waits.
 _MOST_AT_ONCE = 20
 # Nobody waits for a server that takes so long for one answer.
@@ -63,26 +65,26 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
     if isinstance(found, Unseen):
         messages.error(request, found.why)
         return redirect(back)
-    targets, is_cut = found
-    if not targets:
+    job_ids, targets, is_cut = found
+    if not job_ids:
         return _none(request, back)
-    preview = {"preview": cancel_view.preview(targets), "is_cut": is_cut, "back": back}
+    preview = {"preview": cancel_view.preview(job_ids, targets), "is_cut": is_cut, "back": back}
     return render(request, "cancel.html", "Cancel jobs", preview)
 
 
 def _confirmed(request: HttpRequest, back: str) -> HttpResponseBase:
     job_ids = _fitting(_ids(request.POST.get("jobs", "").split()))
     with acting(settings.PIDISPATCH_ENVIRONMENT) as server:
-        began = monotonic()
-        targets = look_at(server.client, job_ids)
-        if not targets:
+        if not job_ids:
             return _none(request, back)
+        began = monotonic()
+        targets = look_at(server.client, job_ids[:_MOST_LOOKED_AT])
         if (
-            len(targets) > _MOST_AT_ONCE
+            len(job_ids) > _MOST_AT_ONCE
             or any(map(runs, targets.values()))
             or monotonic() - began > _SLOW_SECONDS
         ):
-            return _in_background(request, targets)
+            return _in_background(request, job_ids, targets)
         return _cancel(request, server, targets)
 
 
@@ -91,11 +93,11 @@ def _none(request: HttpRequest, back: str) -> HttpResponseBase:
     return redirect(back)
 
 
-def _targets(request: HttpRequest, client: redis.Redis) -> tuple[Targets, bool]:
-    """Read how those stand that were asked for, and whether there are more than are cancelled in one go."""
+def _targets(request: HttpRequest, client: redis.Redis) -> tuple[list[str], Targets, bool]:
+    """Find those that were asked for, how the first stand, and whether more match than one go cancels."""
     chosen = _chosen(request, client)
     job_ids = _fitting(chosen)
-    return look_at(client, job_ids), len(job_ids) < len(chosen)
+    return job_ids, look_at(client, job_ids[:_MOST_LOOKED_AT]), len(job_ids) < len(chosen)
 
 
 def _chosen(request: HttpRequest, client: redis.Redis) -> list[str]:
@@ -120,7 +122,7 @@ def _ids(tokens: Sequence[str]) -> list[str]:
 def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpResponseBase:
     ids = list(targets)
     with (
-        recorded(request, "cancel", cancel_view.target(targets), reason=reason_of(request)) as doing,
+        recorded(request, "cancel", cancel_view.target(ids), reason=reason_of(request)) as doing,
         confirming(server, "cancelled", ids, told_by="why"),
     ):
         doing.before = {"jobs": {job_id: one and one.state for job_id, one in targets.items()}}
@@ -131,9 +133,9 @@ def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpRespo
     return redirect("admin:console_queue")
 
 
-def _in_background(request: HttpRequest, targets: Targets) -> HttpResponseBase:
-    target, reason, before = cancel_view.target(targets), reason_of(request), cancel_view.before(targets)
-
+def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Targets) -> HttpResponseBase:
+    target, reason = cancel_view.target(job_ids), reason_of(request)
+    before = cancel_view.before(job_ids, targets)
     found: list[Cancelled] = []
 
     def ended(progress: operations.Progress) -> None:
@@ -145,26 +147,28 @@ def _in_background(request: HttpRequest, targets: Targets) -> HttpResponseBase:
         kind="cancel",
         by=by(request),
         reason=reason,
-        work=lambda operation: _work(operation, targets, found),
+        work=lambda operation: _work(operation, job_ids, found),
         columns=_COLUMNS,
-        total=len(targets),
+        total=len(job_ids),
         ended=ended,
     )
     record(request, "cancel", target, reason=reason, before=before, after={"operation": operation_id})
     return redirect("admin:console_operation", operation_id)
 
 
-def _work(operation: operations.Operation, targets: Targets, found: list[Cancelled]) -> operations.Result:
+def _work(
+    operation: operations.Operation, job_ids: Sequence[str], found: list[Cancelled]
+) -> operations.Result:
     """Cancel them and tell of each; what became of them is added to `found`."""
     try:
-        for some in in_chunks(operation.client, targets):
+        for some in in_chunks(operation.client, look_at(operation.client, job_ids)):
             found += some
             operation.add(
                 *(operations.Row((one.job_id, cancel_shown.line(one)), one.is_done) for one in some)
             )
             operation.advance(len(found))
     except RedisError as fault:
-        left = number_of(len(targets) - len(found), "job is", "jobs are")
+        left = number_of(len(job_ids) - len(found), "job is", "jobs are")
         raise OperationalError(
             f"{explained(fault, operation.shown)}\nOf {left} not known what became: repeating this is safe."
         ) from fault

@@ -51,9 +51,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What is to be cancelled. `tokens` are all the jobs, for the form; `counts` how they stand."""
+    """What is to be cancelled. `tokens` are all the jobs, for the form.
+
+    `counts` and `queues` are of the first `looked` of the `total`.
+    """
 
     total: int
+    looked: int
     counts: tuple[tuple[str, int], ...]
     queues: tuple[tuple[str, int], ...]
     shown: tuple[Shown, ...]
@@ -66,29 +70,31 @@ class Preview:
         return self.total - len(self.shown)
 
 
-def preview(targets: Targets) -> Preview:
-    """Lay out what is to be cancelled, the first jobs one by one."""
+def preview(job_ids: Sequence[str], targets: Targets) -> Preview:
+    """Lay out what is to be cancelled, the first jobs one by one; `targets` are as many as were looked at."""
     stands = Counter(_STANDS[one.state if one else None] for one in targets.values())
     queues = Counter(one.queue for one in targets.values() if one)
     return Preview(
-        total=len(targets),
+        total=len(job_ids),
+        looked=len(targets),
         counts=tuple(stands.most_common()),
         queues=tuple(sorted(queues.items())),
         shown=tuple(_shown(job_id, one) for job_id, one in islice(targets.items(), _SHOWN)),
-        tokens=" ".join(filter(None, map(token_of, targets))),
+        tokens=" ".join(filter(None, map(token_of, job_ids))),
         runs=_RUNNING in stands,
     )
 
 
-def target(targets: Targets) -> str:
+def target(job_ids: Sequence[str]) -> str:
     """Name what is cancelled in the log: the one job, or how many."""
-    return next(iter(targets)) if len(targets) == 1 else f"{len(targets)} jobs"
+    return job_ids[0] if len(job_ids) == 1 else f"{len(job_ids)} jobs"
 
 
-def before(targets: Targets) -> dict[str, Any]:
-    """Tell how many stood how, with the first ones by name."""
+def before(job_ids: Sequence[str], targets: Targets) -> dict[str, Any]:
+    """Tell how many of those that were looked at stood how, with the first ones by name."""
     stands = Counter(one.state.value if one else "unknown" for one in targets.values())
-    return {"stood": dict(stands), "first": list(islice(targets, _SHOWN))}
+    told = {"stood": dict(stands), "first": list(islice(targets, _SHOWN))}
+    return told if len(targets) == len(job_ids) else {**told, "lookedAt": len(targets)}
 
 
 def counted(found: Sequence[Cancelled]) -> dict[str, int]:

@@ -193,6 +193,26 @@ def test_many_are_cancelled_in_the_background_with_progress(operator, host, valk
     }
 
 
+def test_of_very_many_the_first_are_looked_at_before_and_all_are_cancelled(
+    operator, host, valkey, begun, monkeypatch
+):
+    monkeypatch.setattr(cancel, "_MOST_LOOKED_AT", 3)
+    host.start()
+    host.enqueue(*(f"local-a{number}" for number in range(40)))
+
+    shown = operator.post(CANCEL, {"which": "all"})
+    operator.post(CANCEL, form_of(shown))
+    begun.run()
+
+    text = " ".join(re.sub(r"<[^>]+>", " ", shown.content.decode()).split())
+    assert "These 44 jobs are cancelled" in text
+    assert "How the first 3 stand; those that run come first: Waiting 2 Running 1 " in text
+    assert listed(valkey) == []
+    target, told = logged()[0]
+    stood = {"stood": {"started": 1, "queued": 2}, "first": ["local-0", "repeat:x:1", "local-2"]}
+    assert (target, told["before"]) == ("44 jobs", {**stood, "lookedAt": 3})
+
+
 def test_a_slow_server_is_not_waited_for(operator, host, begun, monkeypatch):
     monkeypatch.setattr(cancel, "_SLOW_SECONDS", 0)
 
