@@ -24,7 +24,7 @@ axe.run(document, {resultTypes: ['violations'], ...OPTIONS}).then(
 
 
 def findings(page: Browser, rules: Sequence[str] = ()) -> list[str]:
-    """Name what is serious by these rules or all, each with the beginning of the elements that it is about."""
+    """Name what is serious by these rules or all, with the beginning of the elements that it is about."""
     if not page.run("return 'axe' in window"):
         page.run(_AXE.read_text() + "; return true")
     options = {"runOnly": {"type": "rule", "values": rules}} if rules else {}

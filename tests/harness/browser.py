@@ -126,9 +126,11 @@ class Browser:
             return False  # between the two there is no page to ask
 
     def _only(self, selector: str) -> str:
+        """The one element that is to be seen."""
         found = self._find(selector)
-        assert len(found) == 1, f"{len(found)} of {selector} on {self.url}"
-        return found[0]
+        seen = [one for one in found if self._call("GET", f"/element/{one}/displayed")]
+        assert len(seen) == 1, f"{len(seen)} of {selector} on {self.url}"
+        return seen[0]
 
     def _find(self, selector: str) -> list[str]:
         using = "xpath" if selector.startswith("/") else "css selector"

@@ -5,24 +5,72 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field as of_dataclass
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from dispatch.console import fleet as fleet_facts
+from dispatch.console import running as running_now
+from dispatch.console.status import read_status
+from dispatch.ids import natural_id
+from dispatch.queue import keys
 from tests.harness import usable
 from tests.harness.browser import Browser, browser
+from tests.harness.by_words import control, field
 from tests.harness.fleet import Fleet
 from tests.harness.knobs import Knobs
 from tests.harness.standing_work import cron
 from tests.harness.web_process import WebProcess
-from tests.harness.worker_process import start_all
+from tests.harness.worker_process import start_all, until
 
 HOSTS = ("alpha", "beta")
 RUNNING, WAITING = 4, 5
+_VARIABLES = {
+    "triggers": "PI_TRIGGERS_FILE",
+    "settings": "PI_SETTINGS_FILE",
+    "windows": "PI_PAUSE_WINDOWS_FILE",
+    "limits": "PI_SCOPED_LIMITS_FILE",
+}
+_MORE = {"PI_DAILY_CAP": "90", "PI_CAPTURE_JOB_LOGS": "1"}
+#: What each of the jobs that are done has printed.
+PRINTED = "I have looked at <everything>."
 _LINKS = """
 return [...document.querySelectorAll('a[href]')].filter(one => one.origin === location.origin)
   .map(one => one.pathname + one.search)
+"""
+
+
+_NEWEST = """
+const [first] = document.querySelectorAll('.log-actions tbody tr');
+return [...first.children].slice(1).map(one => one.textContent.replace(/\\s+/g, ' ').trim());
+"""
+
+_SWITCHES = ("pause:*", "drain:*", "stop:req:*", "cancel:req:*", "op:*")
+_FORGED = {
+    "queue": "pi-jobs",
+    "some": "1",
+    "which": "all",
+    "confirmed": "1",
+    "step": "write",
+    "way": "json",
+    "entry": "{}",
+    "row": "{}",
+    "same_folders": "on",
+    "seconds": "0",
+    "reason": "forged",
+}
+_FORGE = """
+const done = arguments[arguments.length - 1];
+const csrf = document.querySelector('input[name=csrfmiddlewaretoken]').value;
+const body = () => new URLSearchParams({csrfmiddlewaretoken: csrf, ...FIELDS});
+const post = async ([name, address]) => {
+  const answer = await fetch(`/admin/${address}`, {method: 'POST', body: body(), redirect: 'manual'});
+  return [name, answer.status, await answer.text()];
+};
+Promise.all(Object.entries(ADDRESSES).map(post)).then(done);
 """
 
 
@@ -37,36 +85,136 @@ class Stage:
     web: WebProcess
     page: Browser
     pictures: Path
-    triggers: Path
+    home: Path
     done: list[str]
     running: list[str]
     waiting: list[str]
     role: str = ""
-    faults: list[str] = field(default_factory=list)
-    _seen: dict[str, set[str]] = field(default_factory=dict)
+    faults: list[str] = of_dataclass(default_factory=list)
+    _seen: dict[str, set[str]] = of_dataclass(default_factory=dict)
 
     def enter(self, role: str) -> None:
         """Be a person of this group."""
         self.role = role
         self.web.enter(self.page, role)
-        # The page that a session begins with is none of the console's.
-        self.page.problems()
 
     def goes(self, path: str) -> None:
         """Open a page below the console's address and look at it."""
         self.page.open(f"{self.web.url}/admin/{path}")
         self.looks()
 
+    def follows(self, name: str) -> None:
+        """Press the button or the link of this name, and look at the page that comes."""
+        self.page.follow(control(name))
+        self.looks()
+
+    def fills(self, **texts: str) -> None:
+        """Type into the fields of these labels; an underscore stands for a space."""
+        for label, text in texts.items():
+            self.page.type(field(label.replace("_", " ")), text)
+
+    def ticks(self, *labels: str) -> None:
+        """Tick the boxes of these labels."""
+        for label in labels:
+            self.page.click(field(label))
+
+    def says(self, *words: str) -> str:
+        """All that is to be read; AssertionError where one of these is not."""
+        (text,) = self.page.texts("main")
+        missing = [one for one in words if one not in text]
+        assert not missing, (missing, text)
+        return text
+
+    def until_says(self, words: str, *, again: bool = False) -> None:
+        """Wait until the page says so by itself, or opened `again` and again; and look at it."""
+
+        def said() -> bool:
+            if again:
+                self.page.open(self.page.url)
+            return words in self.page.texts("main")[0]
+
+        until(said, seconds=20, what=f"{self.page.url} says {words}")
+        self.looks()
+
+    def status(self) -> dict[str, Any]:
+        """What `manage.py status` says."""
+        return read_status(self.fleet.client)
+
+    def enqueue(self, queue: str, **orders: str) -> str:
+        """Put a job on a folder of its own into this queue."""
+        folder = self.fleet.place(f"more-{len(self.fleet.job_ids)}", **orders)
+        return self.fleet.enqueue(folder, queue=queue)
+
+    def scope_of(self, job_id: str | None) -> bytes:
+        """Which folder a job works in, as the queue has it."""
+        assert job_id is not None
+        return self.fleet.hash_of(job_id)[b"scope"]
+
+    def jobs_of(self, host: str) -> list[str]:
+        """The jobs that a host runs."""
+        running = running_now.read(self.fleet.client, fleet_facts.read(self.fleet.client)).of(host)
+        return sorted(one.container.job_id for one in running.ones)
+
+    def file(self, name: str) -> Any:
+        """What an operator's file holds."""
+        return json.loads((self.home / f"{name}.json").read_text())
+
+    def waiting_on(self, queue: str) -> list[str | None]:
+        """The jobs of a queue in line."""
+        waiting = cast("list[bytes]", self.fleet.client.lrange(keys.queue_keys(queue).jobs, 0, -1))
+        return [natural_id(raw.decode()) for raw in waiting]
+
+    def until_calm(self) -> None:
+        """Wait until of a paused fleet only those jobs run that take long."""
+        running = [job_id for job_id in self.running if self.fleet.statuses([job_id]) == [b"started"]]
+        until(lambda: self.status()["active"] == len(running), seconds=20, what="only what takes long runs")
+
+    def everything(self) -> dict[str, Any]:
+        """All that an action could change: switches, requests, queues, jobs, files, and the log."""
+        client = self.fleet.client
+        switches = [key for pattern in _SWITCHES for key in client.keys(pattern)]
+        self.page.open(f"{self.web.url}/admin/log/")
+        return {
+            "switches": {key: client.dump(key) for key in sorted(switches)},
+            "status": self.status(),
+            "jobs": self.fleet.statuses(self.fleet.job_ids),
+            "files": [self.file(name) for name in _VARIABLES],
+            "log": self.page.run(_NEWEST),
+        }
+
+    def forges(self, addresses: Mapping[str, str]) -> list[tuple[str, int, str]]:
+        """Post to each address what its form might send, with a token that is in order: status and text."""
+        fields = {**_FORGED, "job": self.running[1], "jobs": " ".join(self.waiting), "host": "beta"}
+        script = _FORGE.replace("ADDRESSES", json.dumps(addresses)).replace("FIELDS", json.dumps(fields))
+        answers = [tuple(one) for one in self.page.run_async(script)]
+        # The browser complains of each refusal.
+        self.page.problems()
+        return answers
+
+    def logs(self, *line: str) -> list[str]:
+        """Wait until the log's newest line is so (who, action, target, reason); its before and after."""
+        newest: list[str] = []
+
+        def is_there() -> bool:
+            self.page.open(f"{self.web.url}/admin/log/")
+            newest[:] = self.page.run(_NEWEST)
+            return newest[: len(line)] == list(line)
+
+        with contextlib.suppress(AssertionError):
+            until(is_there, seconds=5, what="the line")
+        assert newest[: len(line)] == list(line), newest
+        return newest[4:]
+
     def looks(self) -> None:
-        """Take a picture of the page, and note what keeps people from using it; of each kind once is enough."""
-        kind = kind_of(self.page.url)
+        """Take a picture of the page, and note what keeps people from using it; each kind of page once."""
         (title,) = self.page.texts("h1") or ["?"]
-        kind = f"{kind} {_general(title)}"
+        kind = f"{kind_of(self.page.url)} {_general(title)}"
+        name = re.sub("[^a-z0-9]+", "-", kind.lower()).strip("-")
+        picture = self.pictures / self.role / f"{name}.png"
+        if not picture.exists():
+            self.page.looks(width=1280, dark=self.role == "operator")
+            self.page.screenshot(picture)
         new = usable.marks(self.page) - self._seen.setdefault(kind, set())
-        self.page.looks(width=1280, dark=self.role == "operator")
-        self.page.screenshot(
-            self.pictures / self.role / f"{re.sub('[^a-z0-9]+', '-', kind.lower()).strip('-')}.png"
-        )
         if new:
             self._seen[kind] |= new
             found = [*usable.slips(self.page), *usable.barriers(self.page)]
@@ -88,24 +236,30 @@ def console_stage(valkey: str, home: Path, pictures: Path) -> Iterator[Stage]:
     """Set it on this server, which is emptied."""
     with Fleet(valkey) as fleet:
         fleet.client.flushall()
-        triggers = home / "triggers.json"
-        entries = [
-            cron("nightly", "30 2 * * *", fleet.place("nightly")),
-            cron("tidy", "0 * * * *", fleet.place("tidy")),
-        ]
-        triggers.write_text(json.dumps({"triggers": entries}))
-        triggers.chmod(0o644)
-        environment = {"PI_TRIGGERS_FILE": str(triggers), "PI_DAILY_CAP": "40"}
-        workers = [fleet.worker(name, concurrency=2, environment=environment) for name in HOSTS]
+        entries = [cron(name, "30 2 * * *", fleet.place(name)) for name in ("nightly", "tidy")]
+        files = {
+            "triggers": {"triggers": entries},
+            "settings": {},
+            "windows": {"version": 1, "windows": []},
+            "limits": {"version": 1, "limits": []},
+        }
+        for name, content in files.items():
+            (home / f"{name}.json").write_text(json.dumps(content))
+        environment = {variable: str(home / f"{name}.json") for name, variable in _VARIABLES.items()}
+        workers = [fleet.worker(name, concurrency=2, environment={**environment, **_MORE}) for name in HOSTS]
         start_all(workers, Knobs(without_containers=True))
-        done = [fleet.enqueue(fleet.place(f"done-{number}")) for number in range(3)]
+        # On the host whose logs the console may show.
+        done = [
+            fleet.enqueue(fleet.place(f"done-{number}", exit_line=PRINTED), queue=workers[0].queue)
+            for number in range(3)
+        ]
         fleet.until_over(done, seconds=20)
         running = [fleet.enqueue(fleet.place(f"running-{number}", delay="600")) for number in range(RUNNING)]
         for job_id in running:
             fleet.until_status(job_id, "started")
         waiting = [fleet.enqueue(fleet.place(f"waiting-{number}")) for number in range(WAITING)]
         with WebProcess(workers[0].environment, home) as web, browser(home / "profile") as page:
-            yield Stage(fleet, web, page, pictures, triggers, done, running, waiting)
+            yield Stage(fleet, web, page, pictures, home, done, running, waiting)
 
 
 def kind_of(address: str) -> str:

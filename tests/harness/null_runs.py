@@ -86,8 +86,8 @@ class NullBackend:
 class NullRuns:
     """Runs nothing and says that it went well.
 
-    With `orders` it follows those of the fake runner that need no container: `journal`, `delay`, `exit-code`
-    of the folder that would be mounted at /workspace (see image/fake/README.md).
+    With `orders` it follows those of the fake runner that need no container: `journal`, `delay`, `exit-line`,
+    `exit-code` of the folder that would be mounted at /workspace (see image/fake/README.md).
     """
 
     def __init__(self, *, orders: bool = False) -> None:
@@ -102,9 +102,9 @@ class NullRuns:
         raw_log: Path | None,
         on_gone: Callable[[str], None],
     ) -> RunResult:
-        del time_limit, raw_log
+        del time_limit
         started_at = datetime.now(UTC)
-        code = self._follow(spec, abort) if self._orders else 0
+        code = self._follow(spec, abort, raw_log) if self._orders else 0
         # As the runner has it: what the caller makes of the news must not cost it the result.
         with suppress(Exception):
             on_gone(spec.name)
@@ -116,12 +116,15 @@ class NullRuns:
             ended_at=datetime.now(UTC),
         )
 
-    def _follow(self, spec: ContainerSpec, abort: Abort) -> int:
+    def _follow(self, spec: ContainerSpec, abort: Abort, raw_log: Path | None) -> int:
         workspace = next(mount.source for mount in spec.mounts if mount.target == "/workspace")
         orders = Path(workspace) / ".fake"
         _journal(orders, "begin", spec.name)
         abort.wait(float(_order(orders / "delay")))
         _journal(orders, "end", spec.name)
+        if raw_log is not None and (orders / "exit-line").exists():
+            raw_log.parent.mkdir(mode=0o700, exist_ok=True)
+            raw_log.write_text((orders / "exit-line").read_text())
         return int(_order(orders / "exit-code"))
 
 

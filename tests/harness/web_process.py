@@ -73,6 +73,11 @@ class WebProcess:
         self._process.wait(timeout=20)
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """What it is configured by; the commands of its host run with the same."""
+        return self._environment
+
+    @property
     def pid(self) -> int:
         """The server's first process."""
         assert self._process is not None
@@ -88,7 +93,7 @@ class WebProcess:
 
     def enter(self, page: Browser, role: str) -> None:
         """Have a browser be this person from now on."""
-        page.open(f"{self.url}/healthz")
+        page.open(f"{self.url}/admin/login/")
         page.forget()
         page.add_cookie(self._cookie, self._sessions[role])
 
