@@ -107,6 +107,9 @@ def _concern(one: Finding, veil: Callable[[str], str]) -> Concern:
 def _doctor(looked: Looked) -> str:
     if looked.findings is None:
         return "The doctor looks at this host for the first time: what it finds stands here in a moment."
+    ago = span(round(looked.age_s * 1000))
+    if not looked.findings:
+        return f"The doctor failed to look {ago} ago; `manage.py doctor` on this machine may say why."
     fine = sum(one.mark is Mark.OK for one in looked.findings)
     checks = number_of(len(looked.findings), "check", "checks")
-    return f"The doctor looked {span(round(looked.age_s * 1000))} ago: {fine} of {checks} ok."
+    return f"The doctor looked {ago} ago: {fine} of {checks} ok."

@@ -87,6 +87,7 @@ def test_the_switch_is_said_in_words(facts, tone, said):
 )
 def test_a_path_is_veiled_and_nothing_else(text, shown):
     assert veiled(text, NAMED) == shown
+    assert veiled(shown, NAMED) == shown
 
 
 @given(
@@ -171,6 +172,7 @@ def test_a_finding_of_both_is_told_once_and_the_graver():
     assert [one.text for one in told.listed] == ["two", "a is late"]
     assert told.doctor == "The doctor looked 1 min 1 s ago: 1 of 3 checks ok."
     assert "for the first time" in concerns([], Looked(), str).doctor
+    assert "failed to look 1 min 1 s ago" in concerns([], Looked((), 61.0), str).doctor
 
 
 def test_the_doctor_looks_once_a_minute_and_nobody_waits():
