@@ -13,10 +13,11 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from redis.exceptions import RedisError
 
 from dispatch.console.arguments import one_line
 from dispatch.console.instants import stamp
-from dispatch.console.queues import known_queues, read_queues
+from dispatch.console.queues import KnownQueues, known_queues, read_queues
 from dispatch.console.server import Server
 from dispatch.console.switched import counted, missing, switching
 from dispatch.pages import audit
@@ -39,10 +40,10 @@ class Done(audit.Doing):
 def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: timedelta | None) -> Done:
     """Pause these (valid) queues, or the fleet when there are none. Raises PidispatchError."""
     with _recorded(request, "pause", queues, reason) as (server, done):
-        # A pause of the fleet holds every queue, found or not: none is looked up before it.
-        known = read_queues(server.client) if queues else None
-        done.before = _shown(switches.read(server.client, queues))
         with switching(server, "paused", queues, lambda: queues or known_queues(server.client)):
+            # A pause of the fleet holds every queue, found or not: none is looked up before it.
+            known = read_queues(server.client) if queues else None
+            done.before = _shown(switches.read(server.client, queues))
             flag = switches.pause(
                 server.client,
                 tuple(queues) or (keys.FLEET,),
@@ -51,9 +52,13 @@ def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: 
                 lasting=lasting,
             )
         done.after = dict.fromkeys(queues or (keys.FLEET,), _flag(flag))
-        found = known or read_queues(server.client)
-        what = counted(queues) if queues else f"{FLEET} ({counted(found.names)})"
         until = "until resumed" if flag.until_ms is None else f"until {stamp(flag.until_ms)}"
+        found = known or _found(server)
+        if found is None:
+            done.said = f"Paused {FLEET}, {until}."
+            done.notes.append("Valkey did not tell which queues there are; the pause holds all of them.")
+            return done
+        what = counted(queues) if queues else f"{FLEET} ({counted(found.names)})"
         done.said = f"Paused {what}, {until}."
         done.notes += [f"{one} was not known here before." for one in queues if one not in found.names]
         if not queues and (gap := missing(found)):
@@ -64,9 +69,9 @@ def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: 
 def resume_all(request: HttpRequest, *, reason: str) -> Done:
     """End every pause and every request of the fleet's to stop; no drain. Raises PidispatchError."""
     with _recorded(request, "resume", (), reason) as (server, done):
-        found = read_queues(server.client)
-        done.before = _shown(switches.read(server.client, found.names))
-        with switching(server, "resumed", (), lambda: found.names):
+        with switching(server, "resumed", (), lambda: known_queues(server.client)):
+            found = read_queues(server.client)
+            done.before = _shown(switches.read(server.client, found.names))
             scopes = switches.resume_all(server.client, queues=found.names, hosts=found.hosts)
         # The list of known queues is anybody's to write: what is no queue of ours is not shown.
         ended = [scope for scope in scopes if scope == keys.FLEET or names.is_queue(scope)]
@@ -84,8 +89,8 @@ def resume_all(request: HttpRequest, *, reason: str) -> Done:
 def resume(request: HttpRequest, queues: Sequence[str], *, reason: str) -> Done:
     """End the own pauses of these (valid) queues. Raises PidispatchError, also when the fleet's holds."""
     with _recorded(request, "resume", queues, reason) as (server, done):
-        done.before = _shown(switches.read(server.client, queues))
         with switching(server, "resumed", queues, lambda: queues):
+            done.before = _shown(switches.read(server.client, queues))
             ended = switches.resume(server.client, queues)
             held = switches.read(server.client, queues)
         done.after = {"ended": list(ended)}
@@ -113,6 +118,14 @@ def _recorded(
         acting(settings.PIDISPATCH_ENVIRONMENT) as server,
     ):
         yield server, done
+
+
+def _found(server: Server) -> KnownQueues | None:
+    """List the queues; None where Valkey does not tell any more, which undoes nothing."""
+    try:
+        return read_queues(server.client)
+    except RedisError:
+        return None
 
 
 def _shown(held: Switches) -> dict[str, Any]:

@@ -13,7 +13,8 @@ HIDDEN = "(a path)"
 _NAMES = re.compile(r"HOME|TMPDIR|PI_[A-Z0-9_]+")
 _PLACE_NAMES = re.compile(r"[A-Z0-9_]+_(?:FILE|DIR|FOLDER)")
 _REST = r"[^\s'\",;:()<>]*"
-_SOCKET = re.compile(rf"unix://{_REST}")
+# What is veiled already stays as it is.
+_SOCKET = re.compile(rf"unix://(?!\(){_REST}")
 # Not the slashes inside of a word, of an address or of a fraction.
 _BEGINS = r"(?:(?<![\w/.$~])~?/|(?<![\w/.$~:])~?//+)"
 _PATH = re.compile(rf"{_BEGINS}(?=[^\s'\",;:()<>/]){_REST}")
