@@ -111,6 +111,7 @@ PURE = (
     "dispatch/schedules/keys.py",
     "dispatch/schedules/missed.py",
     "dispatch/schedules/notes.py",
+    "dispatch/schedules/pattern_fields.py",
     "dispatch/schedules/patterns.py",
     "dispatch/schedules/spelling.py",
     "dispatch/schedules/stretches.py",

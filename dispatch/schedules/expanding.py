@@ -13,7 +13,8 @@ from functools import lru_cache
 from croniter import CroniterError, croniter
 
 from dispatch.operator_files.problems import shown
-from dispatch.schedules.spelling import DAY, FIELDS, SECOND, WEEKDAY, Field, PatternError, spelled
+from dispatch.schedules.pattern_fields import DAY, FIELDS, SECOND, WEEKDAY, Field, PatternError
+from dispatch.schedules.spelling import spelled
 
 # Room for a field that lists each of its values; what is longer is no pattern that a person wrote.
 MAX_CHARACTERS = 512

@@ -22,7 +22,7 @@ from cronsim import CronSim, CronSimError
 from dispatch.operator_files.problems import shown
 from dispatch.operator_files.zones import zone_named
 from dispatch.schedules.expanding import expand
-from dispatch.schedules.spelling import PatternError
+from dispatch.schedules.pattern_fields import PatternError
 from dispatch.schedules.stretches import Stretch, stretches_from
 
 _SECOND = timedelta(seconds=1)

@@ -1,90 +1,17 @@
-"""The six fields of a cron pattern, each spelled so that every reader of cron takes it alike.
-
-What readers would take differently is spelled without doubt, or refused in words.
-"""
+"""How a field of a cron pattern is spelled so that every reader of cron takes it alike, or is refused in words."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from dispatch.operator_files.problems import shown
+from dispatch.schedules.pattern_fields import DAY, WEEKDAY, Field, PatternError
 
 _VALUE = r"(?:[0-9]{1,9}|[a-z]{3})"
 _RANGE = re.compile(rf"(?P<low>\*|{_VALUE})(?:-(?P<high>{_VALUE}))?(?:/(?P<step>[0-9]{{1,9}}))?")
 _HASHED = re.compile(r"h(?:\((?P<low>[0-9]{1,9})-(?P<high>[0-9]{1,9})\))?(?:/(?P<step>[0-9]{1,9}))?")
 _NTH = re.compile(rf"(?P<day>{_VALUE})#(?P<nth>[0-9]{{1,9}})")
 _LAST = re.compile(rf"(?P<day>{_VALUE})l|l(?P<other>{_VALUE})")
-
-
-class PatternError(ValueError):
-    """A pattern that is refused: what was found and what is allowed, to go on after the pattern's place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One of the six: its values and, from `low` on, their names. Each refusal is a PatternError."""
-
-    name: str
-    low: int
-    high: int
-    names: tuple[str, ...] = ()
-    # Of days of the month only those that every month has.
-    high_hashed: int = 0
-
-    @property
-    def size(self) -> int:
-        """How many values there are."""
-        return self.high - self.low + 1
-
-    @property
-    def is_weekday(self) -> bool:
-        """Whether 7 is Sunday, and days of the month such as 5L may stand here."""
-        return self.name == WEEKDAY
-
-    def allowed(self) -> str:
-        """Say what may stand here."""
-        words = f", {self.names[0]} to {self.names[-1]}" if self.names else ""
-        more = {DAY: ", L (the last day)", WEEKDAY: ", 5L (the last Friday), 5#2 (the second), 7 (Sunday)"}
-        return (
-            f"{self.low} to {self.high}{words}, *, a range a-b, a step /n, a list a,b,"
-            f" H, H(a-b), H/n{more.get(self.name, '')}"
-        )
-
-    def number(self, text: str) -> int:
-        """Read one value, given as a number or by its name."""
-        if text in self.names:
-            return self.names.index(text) + self.low
-        high = 7 if self.is_weekday else self.high
-        if not text.isdigit() or not self.low <= int(text) <= high:
-            raise self.refused(text)
-        return int(text)
-
-    def step(self, text: str) -> int:
-        """Read what follows a slash; one beyond the field would never be counted out."""
-        if not 1 <= int(text) <= self.size:
-            raise PatternError(
-                f"has the step /{text} in its {self.name} field; allowed is /1 to /{self.size}"
-            )
-        return int(text)
-
-    def refused(self, text: str) -> PatternError:
-        """Say that a term may not stand here."""
-        return PatternError(f"has {shown(text)} in its {self.name} field; allowed is {self.allowed()}")
-
-
-DAY = "day-of-month"
-WEEKDAY = "day-of-week"
-MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-SECOND = Field("second", 0, 59)
-FIELDS = (
-    Field("minute", 0, 59),
-    Field("hour", 0, 23),
-    Field(DAY, 1, 31, high_hashed=28),
-    Field("month", 1, 12, MONTH_NAMES),
-    Field(WEEKDAY, 0, 6, WEEKDAY_NAMES),
-)
 
 
 def spelled(field: Field, text: str) -> str:
