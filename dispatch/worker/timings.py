@@ -22,7 +22,8 @@ class WorkerTimings:
     `tick_every`: between two looks for schedules that are due. What could not be done about the schedules of
     the triggers file is tried again after `schedules_retry`, and folders are looked for after
     `schedules_review`.
-    `look_every`: between two looks at the operator's files. `shutdown_patience`: how long the boot, the pops
+    `retention_every`: between two removals of what is too old. `look_every`: between two looks at the
+    operator's files. `shutdown_patience`: how long the boot, the pops
     and the attempts may take to settle, all together; `thread_patience`: how long the remaining threads may,
     all together. Both stay within the 15 s that a service manager is promised.
     """
@@ -47,6 +48,7 @@ class WorkerTimings:
     orders_every: float = 0.5
     upkeep_every: float = 60
     vanished: float = VANISHED_SECONDS
+    retention_every: float = 24 * 3600
     valkey_retry_max: float = 2
     shutdown_patience: float = 11
     thread_patience: float = 2.5

@@ -107,6 +107,8 @@ class Worker:
             publishing,
             daemon("orders", parts.duties.hear_orders, every=timings.orders_every),
             daemon("upkeep", parts.duties.look_after_others, every=timings.upkeep_every),
+            # Apart: a long history may have to be counted first.
+            daemon("retention", parts.retention, every=timings.retention_every),
             *self._scheduling(daemon),
         )
         bells.promote, bells.reap, bells.publish = promoting.wake, reaping.wake, publishing.wake
@@ -151,7 +153,6 @@ class Worker:
         parts, host = self._parts, self._host
         # Before anything is taken: a container of a killed worker must not meet the next job of its folder.
         reaped = parts.reaping.reap()
-        parts.retention()
         if not self._until_valkey_answers(lambda: self._enter_the_queue(reaped)) or host.stopping.is_set():
             return
         self._recorder.start()
