@@ -1,4 +1,4 @@
-"""How a field of a cron pattern is spelled so that every reader of cron takes it alike, or is refused in words."""
+"""How a field of a cron pattern is spelled so that every reader takes it alike, or is refused in words."""
 
 from __future__ import annotations
 
