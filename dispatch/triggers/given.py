@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from dispatch.jobrules import is_well_formed
 from dispatch.operator_files.fields import Fields
-from dispatch.operator_files.integers import whole_number
 from dispatch.operator_files.problems import shown
+from dispatch.triggers.field_values import is_broken
 from dispatch.triggers.meant import key_meant
-from pidispatch_site.parsing import LARGEST
-from runs.workspace.scope import BLANKS
 
 Value = TypeVar("Value")
 
@@ -44,7 +41,7 @@ class Given(Fields):
         """Read a value that stands at `place` within the object, such as `any[1]`."""
         found = read(value)
         if found is None:
-            broken = ", which holds half a character or NUL" if _is_broken(value) else ""
+            broken = ", which holds half a character or NUL" if is_broken(value) else ""
             self.wrong(place, f"is {shown(value)}{broken}; allowed is {allowed}")
         return found
 
@@ -72,39 +69,6 @@ class Given(Fields):
         for name in names:
             if name in self.row:
                 self.wrong(name, f"stands beside {other}; allowed is one of the two")
-
-
-def text(rule: Callable[[str], bool] = lambda _: True) -> Callable[[Any], str | None]:
-    """Make a reader of texts that are more than blanks and keep the rule.
-
-    Half a character and NUL stand in no path, no argument and no UTF-8.
-    """
-
-    def read(value: Any) -> str | None:
-        if not isinstance(value, str) or not value.strip(BLANKS):
-            return None
-        return value if not _is_broken(value) and rule(value) else None
-
-    return read
-
-
-def _is_broken(value: Any) -> bool:
-    return isinstance(value, str) and ("\0" in value or not is_well_formed(value))
-
-
-def flag(value: Any) -> bool | None:
-    """Read true or false; nothing that only counts as such."""
-    return value if isinstance(value, bool) else None
-
-
-def number(*, least: int, most: int = LARGEST) -> Callable[[Any], int | None]:
-    """Make a reader of whole numbers."""
-    return lambda value: whole_number(value, least=least, most=most)
-
-
-def is_trimmed(value: str) -> bool:
-    """Tell whether no blanks stand around it."""
-    return value == value.strip(BLANKS)
 
 
 def _list(value: Any) -> list[Any] | None:

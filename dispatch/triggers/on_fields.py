@@ -9,8 +9,9 @@ from dispatch.operator_files.problems import shown
 from dispatch.operator_files.zones import zone_named
 from dispatch.schedules import patterns
 from dispatch.triggers.entries import CommentOn, CronOn, Disarmed, IssueOn, LabelOn, On, PullRequestOn
+from dispatch.triggers.field_values import flag, number, text
 from dispatch.triggers.forges import REVIEW_STATES, REVIEWED, Words
-from dispatch.triggers.given import Given, flag, number, text
+from dispatch.triggers.given import Given
 from pidispatch_site.parsing import LARGEST
 
 SELECTORS = ("any", "all", "none")

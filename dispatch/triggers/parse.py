@@ -14,8 +14,9 @@ from dispatch.operator_files import strict_json
 from dispatch.operator_files.problems import OperatorFileError, Problem, shown
 from dispatch.triggers import on_fields, run_fields
 from dispatch.triggers.entries import DISARMED, TYPES, Trigger, Triggers
+from dispatch.triggers.field_values import text
 from dispatch.triggers.forges import FORGES, WITH_ISSUES, WORDS
-from dispatch.triggers.given import Given, text
+from dispatch.triggers.given import Given
 from dispatch.waits import conditions
 
 PART = "triggers"

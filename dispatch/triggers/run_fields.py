@@ -10,7 +10,8 @@ from dispatch.jobrules import find_control, is_command, is_flow_name, is_image, 
 from dispatch.jobs import MAX_TASK_BYTES
 from dispatch.triggers import secret_fields
 from dispatch.triggers.entries import Run
-from dispatch.triggers.given import Given, flag, number, text
+from dispatch.triggers.field_values import flag, number, text
+from dispatch.triggers.given import Given
 from dispatch.waits.conditions import FIELD as WAIT_FOR
 from dispatch.waits.conditions import MOST_CONDITIONS
 

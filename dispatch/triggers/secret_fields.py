@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dispatch.triggers import secret_names
-from dispatch.triggers.given import Given, is_trimmed, text
+from dispatch.triggers.field_values import is_trimmed, text
+from dispatch.triggers.given import Given
 
 MOST_SECRETS = 16
 _NAME_CHARACTERS = 60
