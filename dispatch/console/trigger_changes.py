@@ -11,8 +11,8 @@ from typing import Any
 
 from dispatch.operator_files.overlay_edit import rendered
 from dispatch.operator_files.strict_json import load
-from dispatch.triggers import editing
-from dispatch.triggers.editing import Armed
+from dispatch.triggers import editing, entry_places
+from dispatch.triggers.one_shots import Armed, standing
 from dispatch.triggers.parse import PART, place_of
 from runs.oneshot import OneShot, one_shot_of_entry
 
@@ -58,7 +58,7 @@ class Asked:
             changed = editing.add(document, self.entry)
             self.index = len(changed[PART]) - 1
         else:
-            self.index = editing.find(document, self.place)
+            self.index = entry_places.find(document, self.place)
             self.before = document[PART][self.index]
             place = f"index:{self.index}"
             if self.kind is Kind.REMOVED:
@@ -135,7 +135,7 @@ def difference(before: bytes | None, after: bytes, *, name: str) -> str:
 
 def _standing(index: int, entry: Any, once: OneShot) -> object:
     """Judge one entry by itself, at its place."""
-    return editing.standing({PART: [None] * index + [entry]}, once)
+    return standing({PART: [None] * index + [entry]}, once)
 
 
 def _printable(line: str) -> str:

@@ -9,7 +9,7 @@ from dispatch.jobs import ForgeTrigger, encode
 from dispatch.rungs import Pass, Taking
 from dispatch.triggers.claims import Claims
 from dispatch.triggers.disarm import look
-from dispatch.triggers.editing import Armed, Spent
+from dispatch.triggers.one_shots import Armed, Spent
 from dispatch.worker.context import Context
 from dispatch.worker.patience import patiently
 from runs.oneshot import OneShot, one_shot_of

@@ -16,8 +16,8 @@ from typing import Any
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.triggers.claims import Claims
-from dispatch.triggers.editing import Armed, Changed, Spent, disarmed, one_shots_in, standing
 from dispatch.triggers.lock import LockedError
+from dispatch.triggers.one_shots import Armed, Changed, Spent, disarmed, one_shots_in, standing
 from dispatch.triggers.writing import AT_ONCE, EditedMeanwhileError, Patience, document_of, rewrite
 from pidispatch_site import log
 from pidispatch_site.clients import VALKEY_FAULTS

@@ -14,7 +14,7 @@ from redis.retry import Retry
 
 from dispatch.triggers.claims import Claims
 from dispatch.triggers.disarm import Disarmer, look
-from dispatch.triggers.editing import Armed, Changed, Spent
+from dispatch.triggers.one_shots import Armed, Changed, Spent
 from runs.outcome import Outcome, Reason
 from tests.dispatch.triggers.one_shots import (
     KEY,

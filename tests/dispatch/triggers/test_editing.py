@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dispatch.triggers import editing
-from dispatch.triggers.editing import Armed, Changed, Spent
+from dispatch.triggers import editing, entry_places, one_shots
+from dispatch.triggers.one_shots import Armed, Changed, Spent
 from dispatch.triggers.parse import parse
 from pidispatch_site.errors import ConfigurationError
 from runs.oneshot import OneShot, slot_hash
@@ -67,7 +67,7 @@ def test_an_entry_is_added_behind_the_others():
 )
 def test_a_place_that_names_no_entry_is_refused(document, place, says):
     with pytest.raises(ConfigurationError) as error:
-        editing.find(document, place)
+        entry_places.find(document, place)
 
     assert says in str(error.value)
     assert len(str(error.value)) < 400
@@ -90,15 +90,15 @@ def test_a_place_that_names_no_entry_is_refused(document, place, says):
     ],
 )
 def test_how_a_one_shot_stands_is_read_off_its_place(found, stands):
-    assert editing.standing({"triggers": [found]}, ONCE) == stands
+    assert one_shots.standing({"triggers": [found]}, ONCE) == stands
 
 
 def test_a_command_is_told_from_a_flow_of_the_same_name():
     found = {"triggers": [{**entry(), "run": {"kind": "github", "command": "fix"}}]}
 
-    assert editing.standing(found, ONCE) == Changed("another-flow")
+    assert one_shots.standing(found, ONCE) == Changed("another-flow")
     ours = OneShot(index=0, number=7, slot=slot_hash(flow=None, command="fix"))
-    assert editing.standing(found, ours) == Armed()
+    assert one_shots.standing(found, ours) == Armed()
 
 
 @settings(max_examples=50)
@@ -107,13 +107,13 @@ def test_a_command_is_told_from_a_flow_of_the_same_name():
 )
 def test_no_document_is_beyond_judging(document):
     for one in (document, {"triggers": document}, {"triggers": [document]}):
-        assert isinstance(editing.standing(one, ONCE), Changed)
+        assert isinstance(one_shots.standing(one, ONCE), Changed)
 
 
 def test_a_disarm_notes_job_and_instant_and_the_loader_takes_it():
     document = {"triggers": [entry(), cron("a")]}
 
-    found = editing.disarmed(document, ONCE, job_id="gh-9", at=SPENT_BY["at"])
+    found = one_shots.disarmed(document, ONCE, job_id="gh-9", at=SPENT_BY["at"])
 
     assert found == {"triggers": [entry(disarmed=SPENT_BY), cron("a")]}
     assert document == {"triggers": [entry(), cron("a")]}
