@@ -92,6 +92,7 @@ class Stage:
     role: str = ""
     faults: list[str] = of_dataclass(default_factory=list)
     _seen: dict[str, set[str]] = of_dataclass(default_factory=dict)
+    _shot: set[tuple[str, str]] = of_dataclass(default_factory=set)
 
     def enter(self, role: str) -> None:
         """Be a person of this group."""
@@ -206,18 +207,20 @@ class Stage:
         return newest[4:]
 
     def looks(self) -> None:
-        """Take a picture of the page, and note what keeps people from using it; each kind of page once."""
+        """Take pictures of the page, and note what keeps people from using it; each kind of page once."""
         (title,) = self.page.texts("h1") or ["?"]
         kind = f"{kind_of(self.page.url)} {_general(title)}"
-        name = re.sub("[^a-z0-9]+", "-", kind.lower()).strip("-")
-        picture = self.pictures / self.role / f"{name}.png"
-        if not picture.exists():
+        if (self.role, kind) not in self._shot:
             self.page.looks(width=1280, dark=self.role == "operator")
-            self.page.screenshot(picture)
+            self._shoots(kind)
+        is_first = kind not in self._seen
         new = usable.marks(self.page) - self._seen.setdefault(kind, set())
         if new:
             self._seen[kind] |= new
-            found = [*usable.slips(self.page), *usable.barriers(self.page)]
+            found = list(usable.slips(self.page))
+            if is_first:
+                self._shoots(f"{kind} telephone")
+            found += usable.barriers(self.page)
             self.faults += [f"{self.role} at {self.page.url} ({title}): {one}" for one in found]
         self.page.looks(width=1280)
 
@@ -229,6 +232,11 @@ class Stage:
         """AssertionError with what was noted since the last time."""
         faults, self.faults = self.faults, []
         assert not faults, "\n".join(faults)
+
+    def _shoots(self, kind: str) -> None:
+        self._shot.add((self.role, kind))
+        name = re.sub("[^a-z0-9]+", "-", kind.lower()).strip("-")
+        self.page.screenshot(self.pictures / self.role / f"{name}.png")
 
 
 @contextlib.contextmanager
