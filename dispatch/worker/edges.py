@@ -12,8 +12,8 @@ from dispatch.jobs import JobData, Kind
 from dispatch.money.ledger import valkey_now
 from dispatch.queue.delays import Delays, no_delay
 from dispatch.queue.owner import Owner
-from dispatch.worker.host import JobPlaces, Runs, Work
 from dispatch.worker.timings import WorkerTimings
+from dispatch.worker.work import JobPlaces, Runs, Work
 from dispatch.worker.workspaces import prepare_local
 from pidispatch_site.conf import Config
 from runs import labels, provider

@@ -20,9 +20,10 @@ from dispatch.money.ledger import Ledger
 from dispatch.money.tokens import TokenCounter
 from dispatch.money.windows import Caps
 from dispatch.queue.delays import Delays, no_delay
+from dispatch.queue.new_jobs import LOCAL, Keeping
 from dispatch.queue.owner import Owner
 from dispatch.queue.popper import Claimed, Popper
-from dispatch.queue.producer import LOCAL, Keeping, Producer
+from dispatch.queue.producer import Producer
 from dispatch.queue.states import is_pending
 from dispatch.queue.timings import Timings
 from dispatch.queue.transitions import Transitions
@@ -31,10 +32,11 @@ from dispatch.waits.gate import WaitBounds, WaitGate
 from dispatch.waits.holds import Holds
 from dispatch.worker.attempt import attempt
 from dispatch.worker.followed import OperatorFiles
-from dispatch.worker.host import Host, JobPlaces, Work
+from dispatch.worker.host import Host
 from dispatch.worker.rules import Rules
 from dispatch.worker.slots import Slots
 from dispatch.worker.timings import WorkerTimings
+from dispatch.worker.work import JobPlaces, Work
 from runs.abort import Abort, AbortReason
 from runs.container import ContainerSpec
 from runs.outcome import Refusal
