@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from dispatch.ids import Kind, chained_id
 from dispatch.jobrules import is_flow_name
 from dispatch.jobs import JobData, local_job
-from dispatch.queue.producer import LOCAL, Exists, Producer
+from dispatch.queue.new_jobs import LOCAL
+from dispatch.queue.producer import Exists, Producer
 from dispatch.queue.states import is_held
 from dispatch.worker.context import Context
 from dispatch.worker.patience import patiently

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 from dispatch.ids import local_id, rq_id
 from dispatch.jobs import JobData, Kind
 from dispatch.queue import keys
+from dispatch.queue.new_jobs import LOCAL
 from dispatch.queue.place import Place, find
-from dispatch.queue.producer import LOCAL, Exists, Producer
+from dispatch.queue.producer import Exists, Producer
 from hosts import capabilities
 from hosts.names import is_queue
 from pidispatch_site.errors import ConfigurationError, OperationalError

@@ -11,7 +11,8 @@ from dispatch.demo.fleet import CHECK, FIRST, PAUSED, Fleet, until
 from dispatch.ids import local_id
 from dispatch.instants import epoch_ms
 from dispatch.jobs import local_job
-from dispatch.queue.producer import LOCAL, Producer
+from dispatch.queue.new_jobs import LOCAL
+from dispatch.queue.producer import Producer
 from dispatch.queue.states import State, look
 from dispatch.schedules.table import Table
 from hosts import switches

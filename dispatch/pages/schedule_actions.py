@@ -28,7 +28,8 @@ from dispatch.pages.configured import configured
 from dispatch.pages.frame import render
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.veil import veiled
-from dispatch.queue.producer import LOCAL, Exists, Producer
+from dispatch.queue.new_jobs import LOCAL
+from dispatch.queue.producer import Exists, Producer
 from dispatch.triggers.on_fields import is_id
 from pidispatch_site.errors import ConfigurationError, OperationalError, PidispatchError
 

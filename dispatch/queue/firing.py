@@ -16,7 +16,7 @@ from rq.job import JobStatus
 from dispatch.ids import rq_id
 from dispatch.queue import keys, queues
 from dispatch.queue.delays import Delays, no_delay
-from dispatch.queue.producer import CRON, new_job, our_fields
+from dispatch.queue.new_jobs import CRON, new_job, our_fields
 from dispatch.queue.scripts import Value, text_of
 from dispatch.schedules import keys as schedule_keys
 from hosts import keys as hosts_keys

@@ -16,7 +16,8 @@ from dispatch.console.triggers_file import TriggersFile
 from dispatch.ids import occurrence_id, rq_id
 from dispatch.instants import instant_of
 from dispatch.queue import keys
-from dispatch.queue.producer import CRON, Producer
+from dispatch.queue.new_jobs import CRON
+from dispatch.queue.producer import Producer
 from dispatch.schedules import keys as schedule_keys
 from dispatch.schedules.definition import Schedule
 from dispatch.schedules.fingerprint import fingerprint

@@ -12,7 +12,7 @@ import pytest
 from dispatch.ids import Kind, rq_id
 from dispatch.jobs import JobData
 from dispatch.queue import keys
-from dispatch.queue.producer import FORGE
+from dispatch.queue.new_jobs import FORGE
 from dispatch.triggers.claims import Claims
 from dispatch.triggers.disarm import Disarmer
 from dispatch.worker.attempt import attempt

@@ -11,7 +11,7 @@ import redis
 from dispatch.queue.dropping import Drop, drop
 from dispatch.queue.last_host import LastHost, last_host
 from dispatch.queue.moving import move
-from dispatch.queue.producer import Keeping
+from dispatch.queue.new_jobs import Keeping
 from dispatch.queue.promote import Promoter
 from dispatch.queue.results import ending
 from dispatch.queue.transitions import Step

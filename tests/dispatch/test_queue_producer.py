@@ -10,7 +10,8 @@ from rq.serializers import JSONSerializer
 
 from dispatch.jobs import CALLABLE, encode, local_job
 from dispatch.queue import keys
-from dispatch.queue.producer import CRON, FORGE, LOCAL, Enqueued, Exists, Producer
+from dispatch.queue.new_jobs import CRON, FORGE, LOCAL
+from dispatch.queue.producer import Enqueued, Exists, Producer
 from dispatch.queue.states import State
 from pidispatch_site import clients
 from runs.outcome import Outcome

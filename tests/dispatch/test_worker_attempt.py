@@ -16,7 +16,7 @@ from dispatch.instants import instant_of
 from dispatch.jobs import local_job
 from dispatch.money.ledger import valkey_now
 from dispatch.queue import containers, keys
-from dispatch.queue.producer import CRON
+from dispatch.queue.new_jobs import CRON
 from dispatch.worker.attempt import attempt
 from dispatch.worker.workspaces import prepare_local
 from pidispatch_site.errors import ConfigurationError

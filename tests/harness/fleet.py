@@ -18,7 +18,8 @@ import redis
 from dispatch.ids import rq_id
 from dispatch.jobs import JobData, local_job
 from dispatch.queue import keys
-from dispatch.queue.producer import FORGE, LOCAL, Enqueued, Exists, Keeping, Producer
+from dispatch.queue.new_jobs import FORGE, LOCAL, Keeping
+from dispatch.queue.producer import Enqueued, Exists, Producer
 from runs.workspace.scope import canonical_folder, hash16
 from tests.harness import forge_jobs
 from tests.harness.engine_witness import EngineWitness, Life

@@ -17,7 +17,8 @@ from urllib.parse import urlencode, urlsplit
 import redis
 
 from dispatch.jobs import local_job
-from dispatch.queue.producer import LOCAL, Producer
+from dispatch.queue.new_jobs import LOCAL
+from dispatch.queue.producer import Producer
 from hosts import keys
 from hosts.names import SHARED_QUEUE, host_queue
 from tests.harness.long_history import HOSTS

@@ -27,7 +27,8 @@ from dispatch.console.server import Server, reached
 from dispatch.console.tasks import read_task
 from dispatch.ids import local_id
 from dispatch.jobs import JobData, encode, local_job
-from dispatch.queue.producer import LOCAL, Exists, Producer
+from dispatch.queue.new_jobs import LOCAL
+from dispatch.queue.producer import Exists, Producer
 from hosts import roster
 from hosts.capabilities import needs_of
 from pidispatch_site import clients

@@ -11,8 +11,9 @@ from dispatch.ids import occurrence_id, rq_id
 from dispatch.instants import epoch_ms
 from dispatch.queue import fields
 from dispatch.queue.firing import Due, Firing, Occurrence, Turn, TurnNotes
+from dispatch.queue.new_jobs import CRON
 from dispatch.queue.popper import Claimed
-from dispatch.queue.producer import CRON, Producer
+from dispatch.queue.producer import Producer
 from dispatch.schedules import keys as schedule_keys
 from runs.outcome import Outcome
 from tests.dispatch.queuekit import Host, everything, hash_of, listed, now_ms
