@@ -116,6 +116,7 @@ PURE = (
     "dispatch/schedules/spelling.py",
     "dispatch/schedules/stretches.py",
     "dispatch/schedules/turning.py",
+    "dispatch/schedules/unserved.py",
     "dispatch/triggers/editing.py",
     "dispatch/triggers/entries.py",
     "dispatch/triggers/entry_places.py",

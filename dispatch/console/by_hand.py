@@ -16,7 +16,8 @@ from dispatch.operator_files.problems import shown
 from dispatch.schedules import definition, keys
 from dispatch.schedules.definition import BrokenDefinitionError, Schedule, of_trigger
 from dispatch.schedules.fingerprint import canonical
-from dispatch.schedules.placement import UnservedReason, place
+from dispatch.schedules.placement import place
+from dispatch.schedules.unserved import UnservedReason
 from dispatch.triggers.entries import CronOn, Trigger, Triggers, wire
 from hosts import roster
 from hosts.names import host_queue, in_alphabet

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dispatch.console.schedule_states import Hindrance
 from dispatch.schedules.missed import MissedReason
-from dispatch.schedules.placement import UnservedReason
+from dispatch.schedules.unserved import UnservedReason
 from hosts.rows import HostRow
 
 _WHY: Mapping[UnservedReason, str] = {

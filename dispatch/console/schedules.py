@@ -21,7 +21,7 @@ from dispatch.console.triggers_file import TriggersFile
 from dispatch.instants import epoch_ms, instant_of
 from dispatch.queue.entries import Entry
 from dispatch.schedules import placement
-from dispatch.schedules.placement import UnservedReason
+from dispatch.schedules.unserved import UnservedReason
 from dispatch.triggers.claims import not_disarmed
 from dispatch.triggers.entries import Disarmed, wire
 from hosts import names

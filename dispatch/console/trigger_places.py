@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dispatch.operator_files.problems import Problem, shown
-from dispatch.schedules.placement import Misplaced, UnservedReason, misplaced
+from dispatch.schedules.placement import misplaced
+from dispatch.schedules.unserved import Misplaced, UnservedReason
 from dispatch.triggers.entries import Trigger, Triggers, wire
 from dispatch.triggers.parse import place_of
 from hosts.zone import zone_name

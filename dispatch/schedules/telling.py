@@ -7,7 +7,8 @@ import re
 from dispatch.operator_files.live import places_of
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.schedules.agreement import Peer, Refused
-from dispatch.schedules.placement import Placed, Unserved
+from dispatch.schedules.placement import Placed
+from dispatch.schedules.unserved import Unserved
 from pidispatch_site import log
 
 # A line of the log stays readable; `manage.py doctor` names all.

@@ -6,7 +6,7 @@ import pytest
 
 from dispatch.console.schedule_absence import absence
 from dispatch.schedules.missed import MissedReason
-from dispatch.schedules.placement import UnservedReason
+from dispatch.schedules.unserved import UnservedReason
 from tests.dispatch.fleetkit import row
 
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from dispatch.operator_files.problems import OperatorFileError
-from dispatch.schedules.placement import Placed, UnservedReason, place
+from dispatch.schedules.placement import Placed, place
+from dispatch.schedules.unserved import UnservedReason
 from dispatch.triggers.parse import parse
 from tests.harness.standing_work import cron
 
