@@ -21,11 +21,13 @@ from dispatch.console.server import explained, reached
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.doctor import (
     configuration,
+    credential,
     engine,
     files,
     fleet,
     host,
     retention,
+    state_directory,
     trigger_images,
     trigger_parts,
     triggers,
@@ -113,7 +115,7 @@ def _machine(environment: Mapping[str, str], folder: Path | None) -> Iterable[Fi
 
 
 def _own(known: Known) -> Iterable[Finding]:
-    return host.credential(known), host.state_directory(known)
+    return credential.look(known), state_directory.look(known)
 
 
 def _fleet(known: Known, server: _Server) -> Iterable[Finding]:

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from dispatch.console.findings import Mark
-from dispatch.doctor import configuration, files, host, retention, waits
+from dispatch.doctor import configuration, credential, files, host, retention, state_directory, waits
 
 OK, WARNING, FAILED = Mark.OK, Mark.WARNING, Mark.FAILED
 CANARY = "canary-0a1b2c"
@@ -44,7 +44,7 @@ def test_the_file_of_variables(tmp_path):
 
 def test_the_state_directory(tmp_path):
     def found():
-        return host.state_directory(known(tmp_path))
+        return state_directory.look(known(tmp_path))
 
     state = tmp_path / "state"
     assert (found().mark, state.exists()) == (OK, False)
@@ -55,9 +55,9 @@ def test_the_state_directory(tmp_path):
     assert found().fix.endswith(f"chmod 700 {state}")
     state.chmod(0o700)
     assert found().mark is OK
-    assert host.state_directory(known(tmp_path, PI_STATE_DIR=str(state / "file"))).mark is FAILED
-    assert host.state_directory(known(tmp_path, PI_STATE_DIR=str(state / "file" / "below"))).mark is FAILED
-    assert host.state_directory(known(tmp_path, PI_STATE_DIR="relative")).mark is WARNING
+    assert state_directory.look(known(tmp_path, PI_STATE_DIR=str(state / "file"))).mark is FAILED
+    assert state_directory.look(known(tmp_path, PI_STATE_DIR=str(state / "file" / "below"))).mark is FAILED
+    assert state_directory.look(known(tmp_path, PI_STATE_DIR="relative")).mark is WARNING
     assert list(state.iterdir()) == [state / "file"]
 
 
@@ -72,7 +72,7 @@ def test_the_state_directory(tmp_path):
     ],
 )
 def test_the_credential(tmp_path, variables, mark, text):
-    found = host.credential(known(tmp_path, **variables))
+    found = credential.look(known(tmp_path, **variables))
 
     assert (found.mark, found.text) == (mark, text)
     assert CANARY not in repr(found)
@@ -82,15 +82,15 @@ def test_the_credential_is_that_of_the_provider_in_the_settings_file(tmp_path):
     (tmp_path / "settings.json").write_text('{"provider": "openai"}')
     variables = {"PI_SETTINGS_FILE": str(tmp_path / "settings.json"), "ANTHROPIC_API_KEY": CANARY}
 
-    assert "'openai' has no usable credential" in host.credential(known(tmp_path, **variables)).text
+    assert "'openai' has no usable credential" in credential.look(known(tmp_path, **variables)).text
     (tmp_path / "settings.json").write_text("no JSON")
-    assert host.credential(known(tmp_path, **variables)).mark is OK
+    assert credential.look(known(tmp_path, **variables)).mark is OK
 
 
 def test_a_login_that_cannot_be_read_is_told_as_such(tmp_path):
     (tmp_path / "auth.json").mkdir()
 
-    found = host.credential(known(tmp_path, PI_CODING_AGENT_DIR=str(tmp_path)))
+    found = credential.look(known(tmp_path, PI_CODING_AGENT_DIR=str(tmp_path)))
 
     assert (found.mark, "cannot be told (auth-file-unreadable)" in found.text) == (FAILED, True)
 
