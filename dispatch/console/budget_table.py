@@ -1,49 +1,16 @@
-"""The table of `budget`: one line a window, on a terminal with a bar at its end.
-
-The cells of a bar are shares of the cap, what was counted first; those of the soft hold look different. A bar
-never looks full before it is, and never empty when it is not.
-"""
+"""The table of `budget`: one line a window, on a terminal with a bar at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from dispatch.console.budget import Budget
+from dispatch.console.budget_bars import Ink, bar, room
 from dispatch.money.reading import Standing, WindowUse
 
-_NARROWEST, _WIDEST = 8, 40
 _HEADINGS = ("", "used", "cap", "left", "hold", "state", "until")
 _NUMBERS = frozenset({1, 2, 3, 4})
 _NAME_WIDTH = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Ink:
-    """What a cell is drawn with: counted or free, below the hold or above."""
-
-    counted: str
-    free: str
-    counted_held: str
-    free_held: str
-
-    @property
-    def legend(self) -> str:
-        """Say what the cells mean."""
-        return f"{self.counted} used, {self.free} left, {self.free_held} held back ({self.counted_held} used)"
-
-
-BLOCKS = Ink("\u2588", "\u2591", "\u2593", "\u2592")
-ASCII = Ink("#", ".", "=", "-")
-
-
-def ink_for(encoding: str) -> Ink:
-    """Choose what an output of this encoding can print."""
-    try:
-        BLOCKS.legend.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return BLOCKS
 
 
 def table(budget: Budget, *, columns: int | None, ink: Ink) -> list[str]:
@@ -60,7 +27,7 @@ def table(budget: Budget, *, columns: int | None, ink: Ink) -> list[str]:
     ]
     rows = [_row(one) for _, windows in groups for one in _limited(windows)]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    cells = _cells(columns, widths)
+    cells = 0 if columns is None else room(columns - sum(widths) - 2 * len(widths))
     lines = [f"As of {use.now:%Y-%m-%d %H:%M} UTC; every window turns at 00:00 UTC.", ""]
     lines.append(_line(_HEADINGS, widths))
     for name, windows in groups:
@@ -68,34 +35,6 @@ def table(budget: Budget, *, columns: int | None, ink: Ink) -> list[str]:
         lines += [] if windows else ["  no spend cap of its own"]
     remarks = list(_remarks(budget, ink if cells else None))
     return [*lines, "", *remarks] if remarks else lines
-
-
-def bar(use: WindowUse, cells: int, ink: Ink) -> str:
-    """Draw one window in so many cells; nothing where there is no cap or no count."""
-    if use.cap is None or use.used is None:
-        return ""
-    free = use.cap if use.hold_above is None else use.hold_above
-    low = _part(free, use.cap, cells)
-    counted = _part(min(use.used, free), free, low)
-    held = _part(use.used - free, use.cap - free, cells - low)
-    return (
-        ink.counted * counted
-        + ink.free * (low - counted)
-        + ink.counted_held * held
-        + ink.free_held * (cells - low - held)
-    )
-
-
-def _part(count: int, of: int, cells: int) -> int:
-    """Give `count`'s share of the cells: all for all of it only, none for none of it only."""
-    if count >= of:
-        return cells
-    return 0 if count <= 0 else min(cells - 1, max(1, count * cells // of))
-
-
-def _cells(columns: int | None, widths: Sequence[int]) -> int:
-    left = 0 if columns is None else columns - sum(widths) - 2 * len(widths)
-    return min(_WIDEST, left) if left >= _NARROWEST else 0
 
 
 def _limited(windows: Sequence[WindowUse]) -> tuple[WindowUse, ...]:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch.console.budget import CapsInForce, as_data, read
-from dispatch.console.budget_table import ASCII, BLOCKS, bar, ink_for, table
+from dispatch.console.budget_bars import ASCII, BLOCKS, bar, ink_for
+from dispatch.console.budget_table import table
 from dispatch.effective import Spending
 from dispatch.instants import instant_of
 from dispatch.money.ledger import valkey_now

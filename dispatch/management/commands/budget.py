@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console.arguments import HIDDEN
 from dispatch.console.budget import Budget, as_data, caps_in_force, read
-from dispatch.console.budget_table import ink_for, table
+from dispatch.console.budget_bars import ink_for
+from dispatch.console.budget_table import table
 from dispatch.console.server import reached
 from pidispatch_site import clients
 from pidispatch_site.conf import Config
