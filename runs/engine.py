@@ -29,8 +29,9 @@ from docker.transport.unixconn import UnixHTTPAdapter, UnixHTTPConnection, UnixH
 from docker.utils import kwargs_from_env
 
 from pidispatch_site.errors import ConfigurationError
-from runs import engineapi
+from runs import engine_answers, engine_requests
 from runs.container import ISOLATION, ContainerSpec
+from runs.engine_frames import Demultiplexer
 from runs.enginestreams import Endings, Log, Stream
 from runs.protocols import (
     ContainerFacts,
@@ -160,7 +161,7 @@ class Engine:
         """Facts of a local image; None when the engine is there and does not have it."""
         try:
             with _asking():
-                return engineapi.inspected_image(self._quick.inspect_image(reference))
+                return engine_answers.inspected_image(self._quick.inspect_image(reference))
         except EngineNotFoundError:
             return None
         except EngineSilentError as error:
@@ -174,7 +175,7 @@ class Engine:
         """Create the container and return its id."""
         if not all(Path(mount.source).exists() for mount in spec.mounts):
             raise EngineAnsweredError("mount-source-missing")
-        body = engineapi.creation_body(spec, self._isolation)
+        body = engine_requests.creation_body(spec, self._isolation)
         with _demanding():
             return str(self._slow.create_container_from_config(body, spec.name)["Id"])
 
@@ -186,22 +187,24 @@ class Engine:
     def inspect(self, container: str) -> ContainerFacts:
         """One container by id or exact name."""
         with _asking():
-            return engineapi.inspected_container(self._quick.inspect_container(container))
+            return engine_answers.inspected_container(self._quick.inspect_container(container))
 
     def listing(self, labels: Mapping[str, str]) -> list[ContainerFacts]:
         """Containers of any state that carry all of `labels`."""
         with _asking():
-            answers = self._quick.containers(all=True, filters={"label": engineapi.label_filter(labels)})
-            return [engineapi.listed_container(answer) for answer in answers]
+            answers = self._quick.containers(
+                all=True, filters={"label": engine_requests.label_filter(labels)}
+            )
+            return [engine_answers.listed_container(answer) for answer in answers]
 
     def changes(self, labels: Mapping[str, str]) -> Endings:
         """Listen for containers that end."""
-        kinds = {"type": ["container"], "event": ["die"], "label": engineapi.label_filter(labels)}
+        kinds = {"type": ["container"], "event": ["die"], "label": engine_requests.label_filter(labels)}
         return Endings(self._open("/events", {"filters": json.dumps(kinds)}, endless=True))
 
     def tail(self, container: str) -> bytes:
         """Read the last 8 KiB of its output; the engine reads at most some 1.6 MB for it."""
-        frames = engineapi.Demultiplexer()
+        frames = Demultiplexer()
         tail = b""
         output = self._open(_logs(container), {"stdout": 1, "stderr": 1, "tail": _TAIL_FRAMES}, endless=False)
         try:
@@ -243,9 +246,9 @@ class Engine:
         """Networks that carry all of `labels`; a listing does not tell what is attached, so each is asked."""
         found = []
         with _asking():
-            for answer in self._quick.networks(filters={"label": engineapi.label_filter(labels)}):
+            for answer in self._quick.networks(filters={"label": engine_requests.label_filter(labels)}):
                 with suppress(NotFound):
-                    found.append(engineapi.inspected_network(self._quick.inspect_network(answer["Id"])))
+                    found.append(engine_answers.inspected_network(self._quick.inspect_network(answer["Id"])))
         return found
 
     def remove_network(self, network: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 import requests
 import urllib3
 
-from runs.engineapi import Demultiplexer
+from runs.engine_frames import Demultiplexer
 from runs.protocols import EngineSilentError
 
 _READ_BYTES = 65536

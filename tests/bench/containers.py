@@ -16,7 +16,7 @@ import redis
 from dispatch.jobs import local_job
 from dispatch.queue.producer import Producer
 from runs.container import ISOLATION, build_spec
-from runs.engineapi import creation_body
+from runs.engine_requests import creation_body
 from runs.request import JobUser, RunRequest
 from runs.workspace.scope import hash16
 from tests.bench import product

@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs.container import ISOLATION, ContainerSpec, Mount
-from runs.engineapi import (
-    Demultiplexer,
-    creation_body,
-    inspected_container,
-    inspected_image,
-    inspected_network,
-    label_filter,
-    listed_container,
-)
+from runs.engine_answers import inspected_container, inspected_image, inspected_network, listed_container
+from runs.engine_frames import Demultiplexer
+from runs.engine_requests import creation_body, label_filter
 
 SPEC = ContainerSpec(
     name="pi-job-x",
