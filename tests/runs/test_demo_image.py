@@ -11,11 +11,12 @@ import pytest
 
 from runs import exitline
 from runs.container import build_spec
-from runs.demo_image import REPOSITORY, ensure_demo_image, is_static, static_busybox
+from runs.demo_image import REPOSITORY, ensure_demo_image
 from runs.engine import Engine
 from runs.preflight import Needs, check_image
 from runs.protocols import EngineAnsweredError, ImageFacts
 from runs.request import JobUser, RunRequest
+from runs.static_busybox import is_static, static_busybox
 from tests.conftest import absent
 
 POINTER = "The context of this job (what started it, on which folder and commit) is in /job/event.json."
