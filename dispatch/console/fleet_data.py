@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dispatch.console import findings_shown
-from dispatch.console.fleet_facts import FleetFacts, HostLook, Pause, QueueLook
+from dispatch.console import findings_shown, pause_shown
+from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
 from hosts.rows import HostRow, Unreachable
 
@@ -19,7 +19,7 @@ def as_data(facts: FleetFacts) -> dict[str, Any]:
     return {
         "now": facts.now_ms,
         "unreachable": unreachable,
-        "paused": _pause_data(facts.pause),
+        "paused": pause_shown.as_data(facts.pause),
         "hosts": None if unreachable else [_host_data(host, facts) for host in facts.hosts],
         "queues": [_queue_data(queue, facts) for queue in facts.queues.values()],
         "unreadable": [{"shown": one.shown, "why": one.why} for one in facts.known.unreadable],
@@ -75,11 +75,5 @@ def _queue_data(queue: QueueLook, facts: FleetFacts) -> dict[str, Any]:
         "deferred": queue.deferred,
         "held": queue.held,
         "hasWorker": facts.is_taken_from(queue),
-        "paused": _pause_data(queue.pause),
+        "paused": pause_shown.as_data(queue.pause),
     }
-
-
-def _pause_data(pause: Pause | None) -> dict[str, Any] | None:
-    if pause is None:
-        return None
-    return {"by": pause.by, "reason": pause.reason, "since": pause.since_ms, "until": pause.until_ms}

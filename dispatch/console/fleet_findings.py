@@ -20,9 +20,9 @@ from dispatch.console.fleet_words import (
     named,
     skew_words,
     was_cut_off,
-    who_and_why,
 )
 from dispatch.console.instants import span
+from dispatch.console.pause_shown import who_and_why
 from hosts.names import SHARED_QUEUE
 from hosts.rows import SKEW_TOLD_MS, Presence, Roster
 

@@ -14,8 +14,9 @@ from dispatch.console import findings_shown
 from dispatch.console.findings_shown import Marks
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
-from dispatch.console.fleet_words import blind_to, clipped, short_value, was_cut_off, who_and_why
+from dispatch.console.fleet_words import blind_to, clipped, short_value, was_cut_off
 from dispatch.console.instants import ahead, span, stamp
+from dispatch.console.pause_shown import who_and_why
 from hosts.rows import SKEW_TOLD_MS, HostRow, Presence, Unreachable
 
 WIDEST = 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dispatch.console.findings import Area
-from dispatch.console.fleet_facts import Pause
 from hosts.rows import HostRow
 
 AREA = Area("fleet")
@@ -26,12 +25,6 @@ def named(hosts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
 def skew_words(skew_ms: int) -> str:
     """Say how far and which way a clock is wrong, before a word for what it is compared with."""
     return f"{abs(skew_ms) / 1000:.1f} s {'ahead of' if skew_ms > 0 else 'behind'}"
-
-
-def who_and_why(pause: Pause) -> str:
-    """Say who did it and what for, as the end of a sentence."""
-    who = f" by {clipped(pause.by)}" if pause.by else ""
-    return f"{who}: {pause.reason}" if pause.reason else who
 
 
 def clipped(text: str) -> str:

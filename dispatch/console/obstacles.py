@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dispatch.console.instants import span
+from dispatch.console.pause_shown import who_and_why
 from dispatch.queue.timings import Timings
 from hosts.names import host_of_queue
 from hosts.switches import PauseFlag
@@ -92,9 +93,10 @@ def obstacle(facts: QueueFacts) -> Obstacle | None:
     """Say what keeps the queue's jobs from being taken; None when it is only their turn that is not yet."""
     flag = facts.fleet or facts.own
     if flag is not None:
+        what = "the whole fleet" if facts.fleet else f"the queue {facts.queue}"
         return Obstacle(
             reason=FLEET_PAUSED if facts.fleet else QUEUE_PAUSED,
-            brief=f"{'the whole fleet' if facts.fleet else f'the queue {facts.queue}'} is paused{_by(flag)}",
+            brief=f"{what} is paused{who_and_why(flag)}",
             remedy="`manage.py resume` ends that",
             until_ms=flag.until_ms,
         )
@@ -147,9 +149,10 @@ def _drained(facts: QueueFacts) -> Obstacle:
         )
     (one,) = drains
     is_own = host_of_queue(facts.queue) is not None
+    why = who_and_why(one.flag) if one.flag else ""
     return Obstacle(
         reason=DRAINED,
-        brief=f"the worker {one.host}, which alone takes jobs from {facts.queue}, is drained{_by(one.flag)}",
+        brief=f"the worker {one.host}, which alone takes jobs from {facts.queue}, is drained{why}",
         remedy=f"`manage.py undrain {one.host}` ends that"
         + (f", or have others do its jobs: {_reroute(one.host)}" if is_own else ""),
         until_ms=until_ms,
@@ -158,10 +161,3 @@ def _drained(facts: QueueFacts) -> Obstacle:
 
 def _reroute(host: str) -> str:
     return f"`manage.py reroute {host}`"
-
-
-def _by(flag: PauseFlag | None) -> str:
-    if flag is None:
-        return ""
-    who = f" by {flag.by}" if flag.by else ""
-    return f"{who}: {flag.reason}" if flag.reason else who

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import ResponseError
 
+from dispatch.console.pause_shown import as_data
 from dispatch.console.queues import gap_of, read_queues
 from dispatch.queue.counts import Counts, count
 from hosts import switches
 from hosts.faults import token_of
-from hosts.switches import PauseFlag
 
 if TYPE_CHECKING:
     import redis
@@ -41,11 +41,7 @@ def read_status(client: redis.Redis) -> dict[str, Any]:
         "failed": total.failed,
     }
     if flag is not None:
-        answer["pause"] = _shown(flag)
+        answer["pause"] = as_data(flag)
     if gap is not None:
         answer["fleet"] = gap
     return answer
-
-
-def _shown(flag: PauseFlag) -> dict[str, Any]:
-    return {"by": flag.by, "reason": flag.reason, "since": flag.since_ms, "until": flag.until_ms}

@@ -16,16 +16,16 @@ from pidispatch_site.errors import PidispatchError
 if TYPE_CHECKING:
     import redis
 
-# Names that a person still reads; more are counted.
-_MOST_NAMED = 8
+#: Names that a person still reads; more are counted.
+MOST_NAMED = 8
 
 
 def counted(queues: Sequence[str]) -> str:
     """Name the queues, with their number when there is more than one."""
     if len(queues) < 2:
         return "".join(queues)
-    more = len(queues) - _MOST_NAMED
-    named = ", ".join(queues[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(queues) - MOST_NAMED
+    named = ", ".join(queues[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     return f"{len(queues)} queues: {named}"
 
 

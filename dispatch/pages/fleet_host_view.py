@@ -11,6 +11,7 @@ from dispatch.console.findings import Finding
 from dispatch.console.fleet_facts import FleetFacts, HostLook
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.instants import span, stamp
+from dispatch.console.pause_shown import about
 from dispatch.pages.fleet_jobs import JobLine, job_lines
 from dispatch.pages.fleet_lines import HostLine, QueueLine, host_lines, queue_line
 from dispatch.pages.fleet_reading import HostFacts
@@ -86,7 +87,7 @@ def _notices(facts: HostFacts) -> Iterator[str]:
     for what, token in facts.unreadable.items():
         yield f"What the host runs may be more than is shown: {what} cannot be read ({token})."
     if facts.drain:
-        yield f"It is drained: {flag_words(facts.drain)}."
+        yield drain_words(facts.drain)
     if facts.look is None and facts.is_known:
         yield f"No worker named {facts.name} was ever seen here; only its queue or its drain is known."
 
@@ -106,9 +107,6 @@ def _offers(facts: HostFacts) -> Iterator[Verb]:
         yield Verb.REROUTE
 
 
-def flag_words(flag: PauseFlag) -> str:
-    """Say since when a switch holds, by whom, why and until when."""
-    who = f" by {one_line(flag.by)}" if flag.by else ""
-    until = f", until {stamp(flag.until_ms)}" if flag.until_ms is not None else ", until somebody ends it"
-    why = f": {one_line(flag.reason)}" if flag.reason else ""
-    return f"since {stamp(flag.since_ms)}{who}{until}{why}"
+def drain_words(flag: PauseFlag) -> str:
+    """Say that it is drained: by whom, since when, until when and why."""
+    return f"It is drained {one_line(about(flag, ended='undrained'))}."

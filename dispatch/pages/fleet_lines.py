@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dispatch.console.findings import Finding
-from dispatch.console.fleet_facts import FleetFacts, HostLook, Pause, QueueLook
-from dispatch.console.fleet_words import blind_to, clipped, skew_words, was_cut_off, who_and_why
-from dispatch.console.instants import ahead, span
+from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
+from dispatch.console.fleet_words import blind_to, clipped, skew_words, was_cut_off
+from dispatch.console.instants import span
+from dispatch.console.pause_shown import in_short
 from dispatch.pages.fleet_traits import NOTHING, TRAITS, Trait, concerning, trait_of, usual_values
 from hosts.names import in_alphabet
 from hosts.rows import SKEW_TOLD_MS, HostRow, Presence
@@ -138,12 +139,6 @@ def queue_line(queue: QueueLook, facts: FleetFacts) -> QueueLine:
 
 def _queue_states(queue: QueueLook, facts: FleetFacts) -> Iterator[Word]:
     if queue.pause:
-        yield Word(paused_words(queue.pause, facts.now_ms), "warn")
+        yield Word(in_short(queue.pause, facts.now_ms), "warn")
     if not facts.is_taken_from(queue):
         yield Word("no worker takes from it", "bad" if queue.jobs else "")
-
-
-def paused_words(pause: Pause, now_ms: int) -> str:
-    """Say that it is paused, by whom, why and for how long."""
-    ends = f" (ends {ahead(pause.until_ms, now_ms)})" if pause.until_ms else ""
-    return f"paused{who_and_why(pause)}{ends}"

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from dispatch.console.drained import drained, undrained
+from dispatch.console.pause_shown import as_data
 from dispatch.console.server import Server, confirming
 from hosts import roster, switches
-from hosts.switches import PauseFlag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ def drain(server: Server, order: Order) -> Turned:
             server.client, order.host, by=order.by, reason=order.reason, lasting=order.lasting
         )
     said, *notes = drained(order.host, flag, roster.read(server.client), shown=server.shown)
-    return Turned(said=said, notes=tuple(notes), before=_as_data(before), after=_as_data(flag))
+    return Turned(said=said, notes=tuple(notes), before=as_data(before), after=as_data(flag))
 
 
 def undrain(server: Server, order: Order) -> Turned:
@@ -50,11 +50,4 @@ def undrain(server: Server, order: Order) -> Turned:
         ended = switches.undrain(server.client, order.host)
         held = switches.read(server.client, (), host=order.host)
     said, *notes = undrained(order.host, held, ended, shown=server.shown)
-    return Turned(said=said, notes=tuple(notes), before=_as_data(before), after=_as_data(held.drain))
-
-
-def _as_data(flag: PauseFlag | None) -> dict[str, Any] | None:
-    """Put a switch into the shape of the log; None while it does not hold. Instants in ms."""
-    if flag is None:
-        return None
-    return {"by": flag.by, "reason": flag.reason, "since": flag.since_ms, "until": flag.until_ms}
+    return Turned(said=said, notes=tuple(notes), before=as_data(before), after=as_data(held.drain))

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dispatch.console.counts import number_of
-from dispatch.pages.fleet_host_view import Verb, flag_words
+from dispatch.pages.fleet_host_view import Verb, drain_words
 from dispatch.pages.fleet_reading import HostFacts
 from hosts.names import host_queue
 from hosts.rows import Presence
@@ -69,7 +69,7 @@ def _drain(facts: HostFacts) -> Iterator[str]:
         wait = number_of(queue.jobs, "job waits", "jobs wait")
         yield f"{wait} in {facts.queue} for it; a reroute moves what others can do."
     if facts.drain:
-        yield f"It is drained {flag_words(facts.drain)}. This takes that one's place."
+        yield f"{drain_words(facts.drain)} This takes that one's place."
     if facts.look is None or facts.look.presence is not Presence.ALIVE:
         yield "It is not alive now: when it comes back it takes no job."
 
@@ -77,7 +77,7 @@ def _drain(facts: HostFacts) -> Iterator[str]:
 def _undrain(facts: HostFacts) -> Iterator[str]:
     yield f"{facts.name} takes jobs again, from its own queue and from the shared one."
     if facts.drain:
-        yield f"It is drained {flag_words(facts.drain)}."
+        yield drain_words(facts.drain)
     else:
         yield "It is not drained now: there is nothing to end."
     if facts.name in facts.fleet.asked_to_stop:

@@ -11,7 +11,8 @@ from dispatch.console.findings import Finding
 from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.instants import stamp
-from dispatch.pages.fleet_lines import HostLine, QueueLine, host_lines, paused_words, queue_line
+from dispatch.console.pause_shown import in_short
+from dispatch.pages.fleet_lines import HostLine, QueueLine, host_lines, queue_line
 from dispatch.pages.fleet_traits import concerning
 from hosts.rows import Presence, Unreachable, UnreadableRow
 
@@ -118,4 +119,4 @@ def _notices(facts: FleetFacts) -> Iterator[str]:
     if isinstance(facts.roster, Unreachable):
         yield f"Which hosts there are cannot be told ({facts.roster.reason}). The queues are shown."
     if facts.pause:
-        yield f"The whole fleet is {paused_words(facts.pause, facts.now_ms)}."
+        yield f"The whole fleet is {in_short(facts.pause, facts.now_ms)}."

@@ -13,20 +13,18 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
-from redis.exceptions import RedisError
 
+from dispatch.console import pausing
 from dispatch.console.arguments import one_line
-from dispatch.console.instants import stamp
-from dispatch.console.queues import KnownQueues, known_queues, read_queues
+from dispatch.console.pause_shown import as_data
+from dispatch.console.pausing import FLEET
+from dispatch.console.queues import read_queues
 from dispatch.console.server import Server
-from dispatch.console.switched import counted, missing, switching
+from dispatch.console.switched import switching
 from dispatch.pages import audit
 from dispatch.pages.acting import acting, by
-from hosts import keys, names, switches
-from hosts.switches import PauseFlag, Switches
+from hosts import keys, switches
 from pidispatch_site.errors import OperationalError
-
-FLEET = "the whole fleet"
 
 
 @dataclass(slots=True)
@@ -40,70 +38,33 @@ class Done(audit.Doing):
 def pause(request: HttpRequest, queues: Sequence[str], *, reason: str, lasting: timedelta | None) -> Done:
     """Pause these (valid) queues, or the fleet when there are none. Raises PidispatchError."""
     with _recorded(request, "pause", queues, reason) as (server, done):
-        with switching(server, "paused", queues, lambda: queues or known_queues(server.client)):
-            # A pause of the fleet holds every queue, found or not: none is looked up before it.
-            known = read_queues(server.client) if queues else None
-            done.before = _shown(switches.read(server.client, queues))
-            flag = switches.pause(
-                server.client,
-                tuple(queues) or (keys.FLEET,),
-                by=by(request),
-                reason=one_line(reason),
-                lasting=lasting,
-            )
-        done.after = dict.fromkeys(queues or (keys.FLEET,), _flag(flag))
-        until = "until resumed" if flag.until_ms is None else f"until {stamp(flag.until_ms)}"
-        found = known or _found(server)
-        if found is None:
-            done.said = f"Paused {FLEET}, {until}."
-            done.notes.append("Valkey did not tell which queues there are; the pause holds all of them.")
-            return done
-        what = counted(queues) if queues else f"{FLEET} ({counted(found.names)})"
-        done.said = f"Paused {what}, {until}."
-        done.notes += [f"{one} was not known here before." for one in queues if one not in found.names]
-        if not queues and (gap := missing(found)):
-            done.notes.append(f"{gap} The pause holds those as well.")
+        done.before = _before(server, "paused", queues, asked_of=queues)
+        paused = pausing.pause(server, queues, by=by(request), reason=one_line(reason), lasting=lasting)
+        done.after = dict.fromkeys(queues or (keys.FLEET,), as_data(paused.flag))
+        done.said, done.notes = paused.said(), list(paused.notes())
     return done
 
 
 def resume_all(request: HttpRequest, *, reason: str) -> Done:
     """End every pause and every request of the fleet's to stop; no drain. Raises PidispatchError."""
     with _recorded(request, "resume", (), reason) as (server, done):
-        with switching(server, "resumed", (), lambda: known_queues(server.client)):
-            found = read_queues(server.client)
-            done.before = _shown(switches.read(server.client, found.names))
-            scopes = switches.resume_all(server.client, queues=found.names, hosts=found.hosts)
-        # The list of known queues is anybody's to write: what is no queue of ours is not shown.
-        ended = [scope for scope in scopes if scope == keys.FLEET or names.is_queue(scope)]
-        done.after = {"ended": ended}
-        queues = [scope for scope in ended if scope != keys.FLEET]
-        if keys.FLEET in ended:
-            done.said = f"Resumed {FLEET}."
-        else:
-            done.said = f"Resumed {counted(queues)}." if queues else "Nothing was paused."
-        if gap := missing(found):
-            done.notes.append(f"{gap} Do it again when that is mended.")
+        found = read_queues(server.client)
+        done.before = _before(server, "resumed", (), asked_of=found.names)
+        resumed = pausing.resume_all(server, found)
+        done.after = {"ended": list(resumed.scopes)}
+        done.said, done.notes = resumed.said(), list(resumed.notes())
     return done
 
 
 def resume(request: HttpRequest, queues: Sequence[str], *, reason: str) -> Done:
     """End the own pauses of these (valid) queues. Raises PidispatchError, also when the fleet's holds."""
     with _recorded(request, "resume", queues, reason) as (server, done):
-        with switching(server, "resumed", queues, lambda: queues):
-            done.before = _shown(switches.read(server.client, queues))
-            ended = switches.resume(server.client, queues)
-            held = switches.read(server.client, queues)
-        done.after = {"ended": list(ended)}
-        if held.paused_queues:
-            why = "the whole fleet is paused" if held.fleet else "somebody paused them again"
-            raise OperationalError(
-                f"Still paused: {counted(held.paused_queues)}, because {why}. Resuming everything ends that."
-            )
-        idle = [queue for queue in queues if queue not in ended]
-        done.said = f"Resumed {counted(ended)}." if ended else ""
-        done.notes += (
-            [f"{counted(idle)} had no pause of {'its' if len(idle) == 1 else 'their'} own."] if idle else []
-        )
+        done.before = _before(server, "resumed", queues, asked_of=queues)
+        resumed = pausing.resume(server, queues)
+        done.after = {"ended": list(resumed.ended)}
+        if refusal := resumed.refusal():
+            raise OperationalError(f"{refusal} Resuming everything ends that.")
+        done.said = resumed.said()
     return done
 
 
@@ -120,18 +81,9 @@ def _recorded(
         yield server, done
 
 
-def _found(server: Server) -> KnownQueues | None:
-    """List the queues; None where Valkey does not tell any more, which undoes nothing."""
-    try:
-        return read_queues(server.client)
-    except RedisError:
-        return None
-
-
-def _shown(held: Switches) -> dict[str, Any]:
+def _before(server: Server, verb: str, queues: Sequence[str], *, asked_of: Sequence[str]) -> dict[str, Any]:
+    """Read for the log how the switches stand; a fault here, too, leaves what was asked for unconfirmed."""
+    with switching(server, verb, queues, lambda: asked_of):
+        held = switches.read(server.client, asked_of)
     flags = {keys.FLEET: held.fleet, **held.queues}
-    return {scope: _flag(flag) for scope, flag in flags.items() if flag}
-
-
-def _flag(flag: PauseFlag) -> dict[str, Any]:
-    return {"by": flag.by, "reason": flag.reason, "since": flag.since_ms, "until": flag.until_ms}
+    return {scope: as_data(flag) for scope, flag in flags.items() if flag}

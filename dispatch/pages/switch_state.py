@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dispatch.console.fleet_facts import FleetFacts, Pause
-from dispatch.console.instants import stamp
+from dispatch.console.pause_shown import about
 from dispatch.console.switched import counted
 from hosts.rows import Unreachable
 
@@ -50,14 +50,6 @@ def unseen(why: str) -> SwitchState:
     return SwitchState("warn", "The kill switch cannot be seen from here.", why)
 
 
-def about_pause(pause: Pause) -> str:
-    """Say by whom, since when, until when and why."""
-    by = f"by {pause.by} " if pause.by else ""
-    since = f"since {stamp(pause.since_ms)} " if pause.since_ms else ""
-    until = "until resumed" if pause.until_ms is None else f"until {stamp(pause.until_ms)}"
-    return f"{by}{since}{until}{f': {pause.reason}' if pause.reason else ''}"
-
-
 def _partly(paused: dict[str, Pause], free: Sequence[str]) -> SwitchState:
     """Judge pauses of single queues; the first one's who and why, named where others differ."""
     name, first = next(iter(paused.items()))
@@ -71,4 +63,4 @@ def _partly(paused: dict[str, Pause], free: Sequence[str]) -> SwitchState:
 
 
 def _about(pause: Pause) -> str:
-    return f"Paused {about_pause(pause)}"[:_LONGEST]
+    return f"Paused {about(pause)}"[:_LONGEST]

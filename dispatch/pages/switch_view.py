@@ -9,10 +9,11 @@ from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.fleet_facts import FleetFacts, QueueLook, StopAsked
 from dispatch.console.instants import span, stamp
+from dispatch.console.pause_shown import about
 from dispatch.console.running import Running, RunningOne
 from dispatch.console.stop_shown import UNLISTED
 from dispatch.pages.queue_asked import token_of
-from dispatch.pages.switch_state import SwitchState, about_pause, state_of
+from dispatch.pages.switch_state import SwitchState, state_of
 from hosts.rows import LATE_MS, Unreachable
 
 #: More rows of one table are counted instead.
@@ -131,10 +132,10 @@ def _queue(look: QueueLook, facts: FleetFacts) -> QueueLine:
 def _standing(look: QueueLook, facts: FleetFacts) -> tuple[str, str, str]:
     """Say whether jobs start from the queue: tone, words, and who holds it."""
     if facts.pause:
-        by_itself = f"and by itself, {about_pause(look.pause)}" if look.pause else ""
+        by_itself = f"and by itself, {about(look.pause)}" if look.pause else ""
         return "bad", "paused with the fleet", by_itself
     if look.pause:
-        return "bad", "paused", about_pause(look.pause)
+        return "bad", "paused", about(look.pause)
     if look.name not in facts.queues:
         return "warn", "not known here", ""
     if look.host in facts.drained:

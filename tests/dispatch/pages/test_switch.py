@@ -176,10 +176,10 @@ def test_pause_and_resume_are_confirmed_done_and_logged(two, ask, names):
     assert re.search(r"pi-jobs@alpha takes jobs 1 0 0", asked)
     assert ("pi-jobs@gone not known here" in asked) is bool(names)
     assert re.search(r"Paused .*, until 20\d\d-\S+ \S+ UTC\.", said)
-    assert ("pi-jobs@gone was not known here before." in said) is bool(names)
+    assert ("pi-jobs@gone was not known here before: is the name right?" in said) is bool(names)
     assert paused == (sorted(names) or ["*"])
     assert ("until 20" in shown) and "by operator (console)" in shown  # noqa: PT018
-    assert ("Resumed 2 queues" if names else "Resumed the whole fleet.") in resumed
+    assert ("Resumed 2 queues" if names else "Resumed the whole fleet; 3 queues: ") in resumed
     assert held(two) == []
     (user, target, pause), (_, _, resume) = logged()
     assert (user, target) == ("operator", ", ".join(names) or "the whole fleet")
@@ -200,8 +200,8 @@ def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_
     nothing = ask(FORMS[1], post={"reason": ""})
 
     assert "Still paused: pi-jobs@beta, because the whole fleet is paused." in refused
-    assert all_of_it == "Resumed the whole fleet."
-    assert nothing.endswith("Nothing was paused.")
+    assert all_of_it == "Resumed the whole fleet; 3 queues: pi-jobs, pi-jobs@alpha, pi-jobs@beta."
+    assert "Nothing was paused; 3 queues: " in nothing
     assert not two.exists(hosts_keys.stop_request("alpha"))
     assert logged()[0][2]["after"] == {"confirmed": False, "known": {"ended": ["pi-jobs@beta"]}}
 
