@@ -12,7 +12,8 @@ from dispatch.money.ledger import Granted, NotHeld, Stale
 from dispatch.rungs import Defer, Pass, climb
 from dispatch.worker.caps import held_up
 from dispatch.worker.context import Context
-from dispatch.worker.payment import refund, reserve
+from dispatch.worker.payment import reserve
+from dispatch.worker.refunds import refund
 from runs.outcome import Refusal
 
 # How old the attempt's time may be at the reservation, and with it what the rules said.

@@ -25,7 +25,7 @@ from dispatch.worker.admission import admit
 from dispatch.worker.context import Context, begin_context
 from dispatch.worker.host import Host
 from dispatch.worker.live import LiveAttempt
-from dispatch.worker.payment import record_tokens, refund
+from dispatch.worker.refunds import record_tokens, refund
 from dispatch.worker.run import Ended, NotBegun, Planned, carry_out, plan
 from dispatch.worker.settle import Known, Settlement
 from pidispatch_site import log

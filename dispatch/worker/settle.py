@@ -17,7 +17,7 @@ from dispatch.waits.target import waiting_job
 from dispatch.worker.context import began_on
 from dispatch.worker.host import Host
 from dispatch.worker.patience import patiently
-from dispatch.worker.payment import refund_left
+from dispatch.worker.refunds import refund_left
 from pidispatch_site import log
 from runs.outcome import Outcome, Reason, Refusal, Verdict
 from runs.record import Record
