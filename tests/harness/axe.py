@@ -14,8 +14,6 @@ _SERIOUS = ("serious", "critical")
 COLOURS = ("color-contrast", "link-in-text-block")
 _RUN = """
 const done = arguments[arguments.length - 1];
-// Colours on their way to others are nobody's.
-document.getAnimations().filter(one => one instanceof CSSTransition).forEach(one => one.finish());
 axe.run(document, {resultTypes: ['violations'], ...OPTIONS}).then(
   found => done(found.violations.map(
     one => [one.impact, one.id, one.help, one.nodes.map(node => node.html)])),

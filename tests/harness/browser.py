@@ -68,6 +68,8 @@ class Browser:
         self._devtools("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
+        # Colours on their way to others are nobody's.
+        self.run("document.getAnimations().forEach(one => one instanceof CSSTransition && one.finish())")
 
     def press(self, keys: str) -> None:
         """Press keys wherever the focus is, one after another."""

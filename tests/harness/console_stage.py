@@ -91,13 +91,14 @@ class Stage:
     waiting: list[str]
     role: str = ""
     faults: list[str] = of_dataclass(default_factory=list)
-    _seen: dict[str, set[str]] = of_dataclass(default_factory=dict)
+    _marks: set[str] = of_dataclass(default_factory=set)
     _shot: set[tuple[str, str]] = of_dataclass(default_factory=set)
 
     def enter(self, role: str) -> None:
         """Be a person of this group."""
         self.role = role
         self.web.enter(self.page, role)
+        self._sits_down()
 
     def goes(self, path: str) -> None:
         """Open a page below the console's address and look at it."""
@@ -207,22 +208,24 @@ class Stage:
         return newest[4:]
 
     def looks(self) -> None:
-        """Take pictures of the page, and note what keeps people from using it; each kind of page once."""
+        """Take pictures of the page, and note what keeps people from using it.
+
+        Each kind of page once, and again where something is on it that was on none before.
+        """
         (title,) = self.page.texts("h1") or ["?"]
         kind = f"{kind_of(self.page.url)} {_general(title)}"
+        is_first = kind not in {known for _, known in self._shot}
         if (self.role, kind) not in self._shot:
-            self.page.looks(width=1280, dark=self.role == "operator")
             self._shoots(kind)
-        is_first = kind not in self._seen
-        new = usable.marks(self.page) - self._seen.setdefault(kind, set())
-        if new:
-            self._seen[kind] |= new
+        new = usable.marks(self.page) - self._marks
+        if new or is_first:
+            self._marks |= new
             found = list(usable.slips(self.page))
             if is_first:
                 self._shoots(f"{kind} telephone")
             found += usable.barriers(self.page)
             self.faults += [f"{self.role} at {self.page.url} ({title}): {one}" for one in found]
-        self.page.looks(width=1280)
+            self._sits_down()
 
     def links(self) -> list[str]:
         """Where the page leads to within the site."""
@@ -232,6 +235,10 @@ class Stage:
         """AssertionError with what was noted since the last time."""
         faults, self.faults = self.faults, []
         assert not faults, "\n".join(faults)
+
+    def _sits_down(self) -> None:
+        """Look through a window of a desk; operators like it dark."""
+        self.page.looks(width=1280, dark=self.role == "operator")
 
     def _shoots(self, kind: str) -> None:
         self._shot.add((self.role, kind))

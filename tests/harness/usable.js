@@ -44,7 +44,8 @@ function focused() {
 
 /* The kinds of elements that the page is made of, each with its parent's. */
 function marks() {
-  const kind = (one) => `${one.localName}.${[...one.classList].sort().join(".")}[${one.getAttribute("role") ?? ""}]`;
+  const classes = (one) => [...one.classList].filter((name) => !name.startsWith("htmx-")).sort();
+  const kind = (one) => `${one.localName}.${classes(one).join(".")}[${one.getAttribute("role") ?? ""}]`;
   return [...new Set(all("body *").map((one) => `${kind(one.parentElement)}>${kind(one)}`))];
 }
 
