@@ -26,7 +26,16 @@ from hosts.names import SHARED_QUEUE, host_queue
 from pidispatch_site import log
 from pidispatch_site.errors import ConfigurationError, OperationalError
 from tests.dispatch.consolekit import NOBODY, Console
-from tests.dispatch.triggers.one_shots import KEY, ONCE, SPENT_BY, cron, entries_of, entry, written
+from tests.dispatch.triggers.one_shots import (
+    KEY,
+    ONCE,
+    SPENT_BY,
+    as_it_lies,
+    cron,
+    entries_of,
+    entry,
+    written,
+)
 from tests.harness.records import NOON
 
 ENTRY = json.dumps(cron("b"))
@@ -308,14 +317,14 @@ def test_keys_that_mean_nothing_are_written_and_told_with_what_may_be_meant(pers
 
 def test_an_entry_that_is_like_that_already_is_not_written_again(person):
     path = person.home / "good.json"
-    before = path.stat()
+    before = as_it_lies(path)
 
     said, _ = person.types("--edit", "a", json.dumps(cron("a")))
     as_json, _ = person.types("--edit", "a", json.dumps(cron("a")), "--json")
 
     assert said == 'Nothing to change: trigger at index 0 (cron trigger "a") is like that already.\n'
     assert json.loads(as_json)["written"] is False
-    assert path.stat() == before
+    assert as_it_lies(path) == before
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])

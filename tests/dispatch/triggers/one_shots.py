@@ -50,6 +50,12 @@ def entries_of(path: Path) -> list[Any]:
     return found
 
 
+def as_it_lies(path: Path) -> tuple[bytes, int, int]:
+    """Tell what a write would change of the file: content, inode and time; not when it was read."""
+    found = path.stat()
+    return path.read_bytes(), found.st_ino, found.st_mtime_ns
+
+
 def job(delivery: str = "1", *, once: bool | None = True, repo: str = "acme/web", **matched: Any) -> JobData:
     """Make the job of a delivery that matched `entry()` at the first place of the file."""
     rule = Matched(**{"index": 0, "type": "issue", "number": 7, "action": "closed", **matched, "once": once})
