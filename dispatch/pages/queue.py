@@ -37,7 +37,7 @@ def lists(request: HttpRequest) -> HttpResponseBase:
 @page(Access.VIEW)
 def tabs(request: HttpRequest) -> HttpResponseBase:
     """Answer how many jobs stand in which section, for a page that refreshes that."""
-    asked = Asked.of(request.GET)
+    asked = _asked(request)
     board = _seen(partial(read_totals, queue=asked.wanted.queue))
     offered = [] if isinstance(board, Unseen) else queue_view.tabs(board, asked)
     return fragment(request, "queue_tabs.html", {"tabs": offered, **_addresses(asked), **_unseen(board)})
@@ -57,7 +57,7 @@ def why_now(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    asked = Asked.of(request.GET)
+    asked = _asked(request)
     can_cancel = request.user.has_perm(Access.OPERATE)
     board = _seen(partial(read_board, wanted=asked.wanted))
     context = {
@@ -81,6 +81,11 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "sections": queue_view.TITLES.values(),
         "blocks": queue_view.blocks(board, asked),
     }
+
+
+def _asked(request: HttpRequest) -> Asked:
+    """Read the address; who has no boxes to tick loses none by lists that refresh themselves."""
+    return Asked.of(request.GET, is_live_untold=not request.user.has_perm(Access.OPERATE))
 
 
 def _addresses(asked: Asked) -> dict[str, str]:

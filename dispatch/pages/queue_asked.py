@@ -19,13 +19,17 @@ _LAST_PAGE = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What to show; `is_live`: lists that refresh themselves, without boxes to tick."""
+    """What to show; `is_live`: lists that refresh themselves, without boxes to tick.
+
+    An address says so only where it is not as it would be anyway (`is_live_untold`).
+    """
 
     wanted: Wanted
     is_live: bool = False
+    is_live_untold: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Asked:
+    def of(cls, given: Mapping[str, Any], *, is_live_untold: bool = False) -> Asked:
         """Take what an address or a form says; what is not understood is as if it were not there."""
         queue, section = str(given.get(QUEUE, "")), str(given.get(SECTION, ""))
         page = str(given.get(PAGE, ""))[: len(str(_LAST_PAGE)) + 1]
@@ -36,7 +40,13 @@ class Asked:
             beginning=beginning,
             page=min(max(int(page), 1), _LAST_PAGE) if page.isascii() and page.isdigit() else 1,
         )
-        return cls(wanted=wanted, is_live=given.get(LIVE) == "1")
+        is_live = {"1": True, "0": False}.get(str(given.get(LIVE)), is_live_untold)
+        return cls(wanted=wanted, is_live=is_live, is_live_untold=is_live_untold)
+
+    @property
+    def live(self) -> str | None:
+        """What an address says of it."""
+        return None if self.is_live is self.is_live_untold else str(int(self.is_live))
 
     def address(self, **changes: Any) -> str:
         """Write the query of the same page with changes to `wanted`, on its first page unless told."""
@@ -46,7 +56,7 @@ class Asked:
             SECTION: wanted.standing.value if wanted.standing else None,
             BEGINNING: wanted.beginning,
             PAGE: wanted.page if wanted.page > 1 else None,
-            LIVE: "1" if self.is_live else None,
+            LIVE: self.live,
         }
         return f"?{urlencode({name: value for name, value in values.items() if value})}"
 

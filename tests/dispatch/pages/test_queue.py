@@ -85,6 +85,8 @@ def test_each_section_says_why_its_jobs_do_not_run_and_nothing_of_what_they_are_
     assert "pi-jobs #1 in-line It is next in line (12 jobs wait, 2 run or are in hand)." in text
     assert "1 to 10 of 12. " in text
     assert "All 12 of waiting" in text
+    assert "Job Queue What it does For Ends itself Host local-" in text
+    assert "Job Queue Place Why Since repeat" in text
     assert "2 12 2 1 Nothing : jobs wait for a free slot" in text
     assert "sentinel" not in response.content.decode()
     assert '<input type="checkbox"' not in response.content.decode()
@@ -101,7 +103,8 @@ def test_each_section_says_why_its_jobs_do_not_run_and_nothing_of_what_they_are_
         pytest.param(
             {"queue": "x", "section": "y", "page": "-1", "live": "z"}, "local-run", "begins so", id="nonsense"
         ),
-        pytest.param({"live": "1"}, "Stop refreshing", "Look again", id="live"),
+        pytest.param({}, "Stop refreshing", "Look again", id="live"),
+        pytest.param({"live": "0"}, "Look again", "Stop refreshing", id="not live"),
         pytest.param({"page": "9" * 40, "section": "running"}, "Running (2)", "local-run", id="far page"),
     ],
 )
