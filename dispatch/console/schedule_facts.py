@@ -143,8 +143,3 @@ class Overview:
     def is_behind(self) -> bool:
         """Whether the worker of this host, by its declared name, has loaded another version."""
         return self.file.name in self.differs_on
-
-    @property
-    def without_file(self) -> tuple[str, ...]:
-        """The hosts whose workers have no triggers file."""
-        return tuple(row.name for row in (self.fleet.rows if self.fleet else ()) if not row.fp_triggers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -35,47 +35,27 @@ def charts(found: Sequence[Period], asked: Asked) -> list[Chart]:
     labels = [f"{start:{form}}" for start, _ in found]
     axis = "Hour from (UTC)" if asked.is_hourly else f"{each.capitalize()} from (UTC)"
 
-    def chart(name: str, kind: Kind, title: str, unit: Unit, *series: Series) -> Chart:
-        return Chart(name, kind, f"{title} per {each}", labels, series, unit, axis)
-
     def line(label: str, read: Callable[[Totals], Number], tone: Tone = Tone.PLAIN) -> Series:
         return Series(label, [read(totals) for _, totals in found], tone)
 
     return [
-        chart("runs-by-time", Kind.COLUMNS, "Runs by outcome", Unit.COUNT, *_outcomes(line)),
-        chart("cost-by-time", Kind.COLUMNS, "Cost", Unit.DOLLARS, line("Cost", lambda one: one.cost)),
-        chart(
-            "tokens-by-time",
-            Kind.COLUMNS,
-            "Tokens in and out",
-            Unit.COUNT,
-            line("In", lambda one: one.tokens_input),
-            line("Out", lambda one: one.tokens_output),
-        ),
-        chart(
-            "success-by-time",
-            Kind.LINES,
-            "Success",
-            Unit.PERCENT,
-            line("Success", lambda one: None if one.success is None else 100 * one.success, Tone.GOOD),
-        ),
-        chart(
-            "duration-by-time",
-            Kind.LINES,
-            "Duration",
-            Unit.SECONDS,
-            line("p50", lambda one: one.took_at(MEDIAN)),
-            line("p95", lambda one: one.took_at(SLOW)),
-        ),
-        chart(
-            "waiting-by-time",
-            Kind.LINES,
-            "Waiting time",
-            Unit.SECONDS,
-            line("p50", lambda one: one.waited_at(MEDIAN)),
-            line("p95", lambda one: one.waited_at(SLOW)),
-        ),
+        Chart(f"{name}-by-time", kind, f"{title} per {each}", labels, series, unit, axis)
+        for name, kind, title, unit, series in _drawn(line)
     ]
+
+
+def _drawn(line: Callable[..., Series]) -> Iterator[tuple[str, Kind, str, Unit, Sequence[Series]]]:
+    """Give each chart's name, kind, title and unit, with its series as `line` makes them."""
+    yield "runs", Kind.COLUMNS, "Runs by outcome", Unit.COUNT, _outcomes(line)
+    yield "cost", Kind.COLUMNS, "Cost", Unit.DOLLARS, [line("Cost", lambda one: one.cost)]
+    tokens = [line("In", lambda one: one.tokens_input), line("Out", lambda one: one.tokens_output)]
+    yield "tokens", Kind.COLUMNS, "Tokens in and out", Unit.COUNT, tokens
+    success = line("Success", lambda one: None if one.success is None else 100 * one.success, Tone.GOOD)
+    yield "success", Kind.LINES, "Success", Unit.PERCENT, [success]
+    took = [line("p50", lambda one: one.took_at(MEDIAN)), line("p95", lambda one: one.took_at(SLOW))]
+    yield "duration", Kind.LINES, "Duration", Unit.SECONDS, took
+    waited = [line("p50", lambda one: one.waited_at(MEDIAN)), line("p95", lambda one: one.waited_at(SLOW))]
+    yield "waiting", Kind.LINES, "Waiting time", Unit.SECONDS, waited
 
 
 def _outcomes(line: Callable[..., Series]) -> list[Series]:
