@@ -15,8 +15,9 @@ NO_CONFIGURATION = (
 def configured() -> Config:
     """Load it, or raise ConfigurationError without the values that are wrong."""
     try:
-        # It is loaded when it is touched.
         config: Config = settings.PIDISPATCH
+        # It is loaded when a value of it is read, not when it is named.
+        _ = config.state_dir
     except ConfigurationError as error:
         raise ConfigurationError(NO_CONFIGURATION) from error
     return config

@@ -32,7 +32,10 @@ _KEPT = "does not load: workers keep the last version that did, and none starts 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLine:
-    """One file: what it says without a scope or a path, and who has taken it over, in a colour's words."""
+    """One file: what it says without a scope or a path, and who has taken it over, in a colour's words.
+
+    `is_named`: this site is told which file it is, so that it can be edited here.
+    """
 
     kind: str
     label: str
@@ -41,6 +44,7 @@ class FileLine:
     is_wrong: bool
     tone: Tone
     taken: tuple[str, ...]
+    is_named: bool
 
 
 def path_of(kind: str, environment: Mapping[str, str], config: Callable[[], Config]) -> Path | None:
@@ -67,6 +71,7 @@ def lines_of(
     """Look at every file, and once at the registry."""
     found = seen.read(roster.read)
     for kind, what in KINDS.items():
+        path: Path | None = None
         try:
             path = path_of(kind, environment, config)
             says, is_wrong = _said(kind, path, now)
@@ -87,6 +92,7 @@ def lines_of(
             is_wrong=is_wrong,
             tone=tone,
             taken=taken,
+            is_named=path is not None,
         )
 
 

@@ -15,6 +15,7 @@ from django.utils.functional import SimpleLazyObject
 
 from dispatch.console.adoption import digest_of
 from dispatch.pages.audit_digest import digest
+from dispatch.pages.configured import NO_CONFIGURATION
 from pidispatch_site import conf
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear
@@ -188,6 +189,19 @@ def test_what_cannot_be_read_is_said_with_its_path_to_who_may_configure(site, gr
     if is_told:
         assert 'role="alert"' in site.text(OVERLAY, PI_CONCURRENCY="many")
         assert "is set to an empty value" in site.text(WINDOWS, PI_PAUSE_WINDOWS_FILE="")
+
+
+@pytest.mark.parametrize("group", ["viewer", "admin"])
+def test_a_configuration_that_does_not_load_is_said_without_its_values(site, group):
+    site.as_(group)
+    addresses = (HOME, f"{HOME}live/", f"{HOME}taken/overlay/", *([OVERLAY] if group == "admin" else []))
+    pages = [site.text(address, PI_CONCURRENCY="sentinel") for address in addresses]
+
+    assert not any("sentinel" in page for page in pages)
+    says = [NO_CONFIGURATION in html.unescape(page) for page in pages]
+    assert says == [True, False, *[True] * (len(pages) - 2)]
+    assert "Cannot be told: the configuration does not load" in pages[1]
+    assert f'href="{OVERLAY}"' not in pages[0]
 
 
 def test_keys_are_set_and_unset_together_once_before_and_after_were_seen(site):
@@ -437,7 +451,12 @@ def test_a_site_that_is_told_of_no_file_says_who_reads_one(site, pages, variable
     page = html.unescape(site.text(pages, **unset))
     assert f"{variable}</code> is not set for this site" in page
     assert f"alpha reads one, of which this site knows nothing: set {variable}" in page
-    assert "alpha reads one" in site.text(HOME, **unset)
+    home, named = site.text(HOME, **unset), site.text(HOME)
+    assert "alpha reads one" in home
+    assert (f'href="{pages}"' in home, f'href="{pages}"' in named) == (False, True)
+    asked = f"To edit it here, set <code>{variable}</code>"
+    assert (asked in home, asked in named) == (True, False)
+    assert f'href="{OVERLAY}"' in home
     assert "is not set for this site" in site.text(f"{pages}add/", **unset)
     site.worker(fpPause="", fpLimits="")
     assert "No worker that is there reads one." in site.text(pages, **unset)

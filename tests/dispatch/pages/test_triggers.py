@@ -43,7 +43,7 @@ class Site:
         return self
 
     def ask(self, address, sent=None, **variables):
-        environment = {**self._environment, **variables}
+        environment = {k: v for k, v in {**self._environment, **variables}.items() if v is not None}
         with override_settings(PIDISPATCH_ENVIRONMENT=environment, PIDISPATCH=conf.load(self._environment)):
             if sent is None:
                 return self._client.get(address)
@@ -281,6 +281,16 @@ def test_a_file_or_server_that_is_away_is_said_and_nothing_breaks(site, variable
     if "PI_TRIGGERS_FILE" in variables:
         site.ask(ADD, {**FORM, "step": "write", "lock": "x"}, **variables)
         assert len(site.entries) == 2
+
+
+def test_a_site_that_is_told_of_no_file_offers_no_editor_and_names_the_variable(site):
+    told = "To add an entry here, set <code>PI_TRIGGERS_FILE</code>"
+    site.as_()
+    with_file, without = (site.text(site.ask(LIST, **told)) for told in ({}, {"PI_TRIGGERS_FILE": None}))
+
+    assert (ADD in with_file, told in with_file) == (True, False)
+    assert (ADD in without, told in without) == (False, True)
+    assert told not in site.as_("viewer").text(site.ask(LIST, PI_TRIGGERS_FILE=None))
 
 
 def test_a_file_is_made_where_that_is_asked_for(site, tmp_path):
