@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import redis
+from django.contrib.admin.utils import quote
 
 from dispatch.jobs import local_job
 from dispatch.queue.new_jobs import LOCAL
@@ -28,12 +30,17 @@ from tests.harness.worker_process import ROOT
 from tests.soak.stage import Clock, stage
 
 _RUNS, _QUEUE, _INSIGHTS = "/admin/runs/run/", "/admin/queue/", "/admin/insights/"
-#: Each page, and each filter of each page.
+#: Each page, each filter of each page, and each part that a page fetches again.
 PAGES: tuple[tuple[str, Mapping[str, str]], ...] = (
     *((path, {}) for path in ("/admin/", "/admin/fleet/", "/admin/switch/", "/admin/log/", "/admin/banner/")),
     *((path, {}) for path in (_RUNS, _QUEUE, _INSIGHTS, "/admin/dispatch/schedule/")),
-    *((f"/admin/overview/{part}/", {}) for part in ("now", "history")),
-    ("/admin/fleet/host/build-07/", {}),
+    *((f"/admin/overview/{part}/", {}) for part in ("now", "history", "care")),
+    *((f"/admin/fleet/{part}", {}) for part in ("live/", "host/build-07/", "host/build-07/live/")),
+    *(
+        (f"/admin/{part}/", {})
+        for part in ("switch/state", "settings", "settings/live", "dispatch/schedule/live")
+    ),
+    *((f"{_QUEUE}{part}/", {}) for part in ("lists", "tabs", "job/local-0000000000000001")),
     ("/admin/fleet/", {"show": "look-after"}),
     *((_RUNS, {"host": host}) for host in ("build-00", "build-49")),
     *((_RUNS, {"outcome": outcome}) for outcome in ("completed", "policy", "failed")),
@@ -112,13 +119,15 @@ def _ask_everything(web: WebProcess, client: redis.Redis, rounds: int) -> tuple[
     """Ask for each page so often; the 95th percentile of each (s), and what the process grew by (MiB)."""
     took: dict[str, list[float]] = {}
     with _asking(web) as ask:
-        for page in map(_address, PAGES):
+        (run,) = json.loads(ask("/api/runs?limit=1")[1])["runs"]
+        pages = [*map(_address, PAGES), f"{_RUNS}{quote(run['jobId'])}/"]
+        for page in pages:
             ask(page)
         before = _memory(web.pid)
         for _ in range(rounds):
             _beat(client)
-            for page in map(_address, PAGES):
-                took.setdefault(page, []).append(ask(page))
+            for page in pages:
+                took.setdefault(page, []).append(ask(page)[0])
     return {page: _p95(times) for page, times in took.items()}, round(_memory(web.pid) - before, 1)
 
 
@@ -145,11 +154,12 @@ def _address(page: tuple[str, Mapping[str, str]]) -> str:
 
 
 @contextmanager
-def _asking(web: WebProcess) -> Iterator[Callable[[str], float]]:
+def _asking(web: WebProcess) -> Iterator[Callable[[str], tuple[float, bytes]]]:
+    """Give what asks for a page, as an admin: how long it took (s), and the page."""
     address = urlsplit(web.url)
     cookie = "; ".join(f"{name}={value}" for name, value in web.cookies("admin").items())
 
-    def ask(page: str) -> float:
+    def ask(page: str) -> tuple[float, bytes]:
         connection = HTTPConnection(str(address.hostname), address.port, timeout=30)
         began = time.perf_counter()
         connection.request("GET", page, headers={"Cookie": cookie})
@@ -158,7 +168,7 @@ def _asking(web: WebProcess) -> Iterator[Callable[[str], float]]:
         took = time.perf_counter() - began
         connection.close()
         assert answer.status == 200, (page, answer.status, body[-300:])
-        return took
+        return took, body
 
     yield ask
 
