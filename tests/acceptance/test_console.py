@@ -5,27 +5,40 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from dispatch.console.counts import number_of
+from dispatch.instants import epoch_ms
 from dispatch.pages.routes import ROUTES
+from dispatch.schedules.table import Table
 from hosts import switches
 from runs.workspace.scope import hash16
 from tests.conftest import absent
 from tests.harness import usable
 from tests.harness.browser import missing
 from tests.harness.by_words import control
-from tests.harness.console_stage import PRINTED, RUNNING, Stage, console_stage, kind_of
+from tests.harness.console_stage import HOSTS, PRINTED, RUNNING, Stage, console_stage, kind_of
 from tests.harness.manage import answered
+from tests.harness.worker_process import until
 
 pytestmark = pytest.mark.chromium
 
 #: Besides the console: Django's own pages of users, and what is no page.
 _NO_PAGES = ("/admin/auth/", "/admin/logout", "/admin/password_change", "/admin/jsi18n")
 _FILES = (".csv", ".json", ".txt")
+_PLACE = """
+const place = () => ({
+  focused: document.activeElement.id, scrolled: document.getElementById('switch-queues').scrollLeft,
+});
+"""
+_AGAIN = """
+const part = document.getElementById('switch-state');
+htmx.ajax('GET', part.getAttribute('hx-get'), {source: part, target: part, swap: 'outerHTML'});
+"""
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +144,20 @@ def test_the_kill_switch_needs_no_more_than_a_keyboard(stage):
     assert (held["pausedState"], held["pause"]["reason"]) == (True, "by hand")
     assert held["pause"]["until"] - held["pause"]["since"] == 2 * 3600_000
     assert not stage.status()["pausedState"]
+
+
+def test_what_is_fetched_again_keeps_the_focus_and_where_somebody_has_scrolled_to(stage):
+    page, name = stage.page, "Pause pi-jobs@beta…"
+    stage.enter("operator")
+    stage.goes("switch/")
+    page.looks(width=usable.TELEPHONE)
+    usable.tab_to(page, name)
+    before = page.run(_PLACE + "window.before = document.activeElement; return place()")
+    page.run(_AGAIN)
+    until(lambda: page.run("return !window.before.isConnected"), seconds=10, what="it is fetched again")
+
+    assert before["scrolled"] > 0
+    assert page.run(_PLACE + "return place()") == before
 
 
 def test_an_operator_drains_a_host_reroutes_its_queue_and_undrains_it(stage):
@@ -239,6 +266,15 @@ def test_an_operator_stops_a_running_job_runs_one_again_and_starts_a_schedule(st
     assert first == again
     assert stage.scope_of(started) == hash16(str(stage.fleet.ground.home / "nightly")).encode()
     stage.logs("operator", "schedule-started", "nightly", "at once")
+
+    tables = [Table(client, f"pi-jobs@{host}") for host in HOSTS]
+    assert all(table.tear_down("tidy", stalls=3, at_ms=epoch_ms(datetime.now(UTC))) for table in tables)
+    stage.goes("dispatch/schedule/")
+    stage.follows("Restore tidy")
+    stage.fills(Reason="found out why")
+    stage.follows("Restore it")
+    assert all(table.resident()["tidy"].definition for table in tables)
+    stage.logs("operator", "schedule-restored", "tidy", "found out why")
     switches.resume(client, ("*",))
     stage.end()
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as of_dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ from tests.harness import usable
 from tests.harness.browser import Browser, browser
 from tests.harness.by_words import control, field
 from tests.harness.fleet import Fleet
-from tests.harness.knobs import Knobs
+from tests.harness.knobs import QUICK, Knobs
 from tests.harness.standing_work import cron
 from tests.harness.web_process import WebProcess
 from tests.harness.worker_process import start_all, until
@@ -34,6 +34,10 @@ _VARIABLES = {
     "windows": "PI_PAUSE_WINDOWS_FILE",
     "limits": "PI_SCOPED_LIMITS_FILE",
 }
+#: Jobs and hosts last as long as the tests do, however busy the machine is.
+_PATIENT = Knobs(
+    timings=replace(QUICK, job_limit=3600, queue=replace(QUICK.queue, gone=60)), without_containers=True
+)
 _MORE = {"PI_DAILY_CAP": "90", "PI_CAPTURE_JOB_LOGS": "1"}
 #: What each of the jobs that are done has printed.
 PRINTED = "I have looked at <everything>."
@@ -136,7 +140,7 @@ class Stage:
             return words in self.page.texts("main")[0]
 
         until(said, seconds=20, what=f"{self.page.url} says {words}")
-        self.looks()
+        self.looks(anew=True)
 
     def status(self) -> dict[str, Any]:
         """What `manage.py status` says."""
@@ -207,15 +211,16 @@ class Stage:
         assert newest[: len(line)] == list(line), newest
         return newest[4:]
 
-    def looks(self) -> None:
+    def looks(self, *, anew: bool = False) -> None:
         """Take pictures of the page, and note what keeps people from using it.
 
-        Each kind of page once, and again where something is on it that was on none before.
+        Each kind of page once, and again where something is on it that was on none before. With `anew` its
+        picture takes the place of the one that was taken.
         """
         (title,) = self.page.texts("h1") or ["?"]
         kind = f"{kind_of(self.page.url)} {_general(title)}"
         is_first = kind not in {known for _, known in self._shot}
-        if (self.role, kind) not in self._shot:
+        if anew or (self.role, kind) not in self._shot:
             self._shoots(kind)
         new = usable.marks(self.page) - self._marks
         if new or is_first:
@@ -262,7 +267,7 @@ def console_stage(valkey: str, home: Path, pictures: Path) -> Iterator[Stage]:
             (home / f"{name}.json").write_text(json.dumps(content))
         environment = {variable: str(home / f"{name}.json") for name, variable in _VARIABLES.items()}
         workers = [fleet.worker(name, concurrency=2, environment={**environment, **_MORE}) for name in HOSTS]
-        start_all(workers, Knobs(without_containers=True))
+        start_all(workers, _PATIENT)
         # On the host whose logs the console may show.
         done = [
             fleet.enqueue(fleet.place(f"done-{number}", exit_line=PRINTED), queue=workers[0].queue)
