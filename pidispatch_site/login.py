@@ -1,4 +1,4 @@
-"""One-time login links: how the operator of the machine gets into the admin without a password.
+"""One-time login links: how the operator of the machine gets into the console without a password.
 
 A link is signed with the state directory's key, holds for ten minutes and for one login: it carries a digest
 of the user's last login and password, which any login changes. Opening the link only shows a button, so that
@@ -8,10 +8,13 @@ a program that looks at links in messages does not use it up.
 from __future__ import annotations
 
 import hmac
+import json
 
 from django.contrib import admin
+from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.auth import get_user_model, login
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.core import signing
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -29,6 +32,7 @@ LIFETIME_SECONDS = 600
 DEFAULT_NAME = "operator"
 _SALT = "pidispatch_site.login"
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
+_MOST_NAMED = 20
 
 
 def token_for(user: User) -> str:
@@ -36,10 +40,11 @@ def token_for(user: User) -> str:
     return signing.dumps([user.pk, _state(user)], salt=_SALT)
 
 
-def operator(name: str | None) -> User:
-    """Find the user to log in: the named one, else the first superuser; made as a superuser if there is none.
+def operator(name: str | None, *, create: bool = False) -> tuple[User, bool]:
+    """Find the user to log in, and whether it was made: the named one, else the first superuser.
 
-    A user made here has no password. `ConfigurationError` when the named one may not use the admin.
+    Without a name a superuser is made if there is none, with a name only where `create` asks for it; it has
+    no password. `ConfigurationError` when there is none of that name, or it may not use the console.
     """
     users = get_user_model()._default_manager
     if name is None:
@@ -47,12 +52,38 @@ def operator(name: str | None) -> User:
     else:
         found = users.filter(username=name).first()
     if found is None:
-        return users.create_superuser(name or DEFAULT_NAME)
+        if name is not None and not create:
+            raise ConfigurationError(_unknown(name))
+        return _made(name or DEFAULT_NAME), True
     if not (found.is_active and found.is_staff):
         raise ConfigurationError(
-            f"The user {found.get_username()} may not use the admin (not active, or not staff)."
+            f"The user {found.get_username()} may not use the console: it is not active, or “Staff status” is"
+            " not ticked. A superuser changes that under Users."
         )
-    return found
+    return found, False
+
+
+def _unknown(name: str) -> str:
+    names = get_user_model()._default_manager.order_by("username").values_list("username", flat=True)
+    known = [repr(one) for one in names[: _MOST_NAMED + 1]]
+    more = ", …" if len(known) > _MOST_NAMED else ""
+    users = f"users are {', '.join(known[:_MOST_NAMED])}{more}" if known else "there are no users yet"
+    return f"There is no user {name!r}; {users}. --create makes one, who may do everything (a superuser)."
+
+
+def _made(name: str) -> User:
+    """Make a superuser, with an entry of the log in its own name: a command has no user."""
+    with transaction.atomic():
+        user: User = get_user_model()._default_manager.create_superuser(name)
+        LogEntry.objects.create(
+            user=user,
+            content_type=ContentType.objects.get_for_model(user),
+            object_id=str(user.pk),
+            object_repr=name,
+            action_flag=ADDITION,
+            change_message=json.dumps({"action": "user-added", "command": "loginlink"}),
+        )
+    return user
 
 
 @sensitive_variables("token")
@@ -72,6 +103,7 @@ def _page(request: HttpRequest, user: User | None) -> HttpResponse:
         **admin.site.each_context(request),
         "title": "Log in",
         "who": user,
+        "address": f"{request.scheme}://{request.get_host()}",
         "minutes": LIFETIME_SECONDS // 60,
     }
     return render(request, "pidispatch_site/login.html", context, status=200 if user else 410)

@@ -84,7 +84,7 @@ def test_a_worker_and_its_jobs_leave_private_files_and_work_that_others_can_read
 def test_the_web_process_leaves_private_files(tmp_path):
     console = Console(tmp_path)
     with console.running("web", "--bind", "127.0.0.1:0") as web:
-        read_until(web.stdout, "Admin:")
+        read_until(web.stdout, "Console:")
         console.run("loginlink")
         web.send_signal(signal.SIGTERM)
         web.wait(timeout=15)

@@ -183,7 +183,7 @@ def test_who_is_not_in_is_led_to_the_login_and_sees_nothing(full):
 
 
 def test_a_session_from_before_the_login_is_none_after_it(db):
-    user = login.operator(None)
+    user = login.operator(None)[0]
     browser = Client()
     browser.get("/admin/login/")
     planted = browser.session
@@ -282,7 +282,7 @@ def test_what_fails_is_told_without_a_detail(where, error, status, part, db, mon
         raise error
 
     browser = Client(raise_request_exception=False)
-    browser.force_login(login.operator(None))
+    browser.force_login(login.operator(None)[0])
     monkeypatch.setattr(PLACES[where], fails)
 
     answer = browser.get("/login/none")

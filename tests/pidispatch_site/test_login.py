@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core import signing
 from django.db import connection
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def user():
-    return login.operator(None)
+    return login.operator(None)[0]
 
 
 @pytest.fixture
@@ -106,10 +107,11 @@ def test_whatever_changes_the_user_ends_the_link(user, change):
 
 @pytest.mark.parametrize("token", ["x", "a:b:c", "WzEsMV0:1xXfi9:forged", "%00", "x" * 5000])
 def test_a_token_that_was_not_made_here_opens_nothing(browser, token):
-    answer = browser.get(address(token))
+    answer = browser.get(address(token), headers={"host": "127.0.0.1:9001"})
 
     assert answer.status_code == 410
     assert b"<form" not in answer.content
+    assert b"manage.py loginlink --base-url http://127.0.0.1:9001<" in answer.content
 
 
 @pytest.mark.parametrize("payload", [1, "x", [1], [1, 2], [None, "x"], ["x", "y"], {"a": 1}])
@@ -127,7 +129,7 @@ def test_a_token_signed_for_another_purpose_opens_nothing(browser, user):
 
 @pytest.mark.django_db(transaction=True)
 def test_of_those_who_press_at_once_one_gets_in(monkeypatch):
-    url = address(login.token_for(login.operator(None)))
+    url = address(login.token_for(login.operator(None)[0]))
     together, answers = threading.Barrier(4), []
     log_in = login.login
 
@@ -154,22 +156,30 @@ def test_of_those_who_press_at_once_one_gets_in(monkeypatch):
 
 class TestOperator:
     def test_the_first_one_is_made_without_a_password(self):
-        user = login.operator(None)
+        user, is_new = login.operator(None)
 
         assert (user.username, user.is_superuser, user.has_usable_password()) == ("operator", True, False)
-        assert login.operator(None) == user
+        assert is_new
+        assert login.operator(None) == (user, False)
+        assert LogEntry.objects.get().user == user
 
-    def test_a_named_one_is_made_or_found(self):
-        assert login.operator("ann").is_superuser
-        assert login.operator("ann").pk == login.operator("ann").pk
+    def test_a_named_one_is_found_and_made_only_when_asked(self):
+        with pytest.raises(ConfigurationError, match=r"no user 'ann'; there are no users yet\. --create"):
+            login.operator("ann")
+        made, is_new = login.operator("ann", create=True)
+        assert (made.is_superuser, is_new) == (True, True)
+        assert login.operator("ann") == login.operator("ann", create=True) == (made, False)
+        with pytest.raises(ConfigurationError, match=r"no user 'bob'; users are 'ann'\. --create"):
+            login.operator("bob")
+        assert [one.username for one in User.objects.all()] == ["ann"]
 
-    def test_one_who_may_not_use_the_admin_is_refused(self):
+    def test_one_who_may_not_use_the_console_is_refused(self):
         User.objects.create_user("bob")
 
-        with pytest.raises(ConfigurationError, match="bob may not use the admin"):
-            login.operator("bob")
+        with pytest.raises(ConfigurationError, match=r"bob may not use the console.*Staff status"):
+            login.operator("bob", create=True)
 
     def test_an_inactive_superuser_does_not_count(self):
         User.objects.create_superuser("gone", is_active=False)
 
-        assert login.operator(None).username == "operator"
+        assert login.operator(None)[0].username == "operator"

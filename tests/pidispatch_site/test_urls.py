@@ -52,7 +52,7 @@ def test_every_page_carries_the_strict_headers(path):
 @pytest.mark.parametrize("path", ["/admin/login/", "/admin/", "/login/none"])
 def test_the_pages_keep_to_their_own_policy(path):
     browser = Client()
-    browser.force_login(login.operator(None))
+    browser.force_login(login.operator(None)[0])
 
     page = browser.get(path).content.decode()
 

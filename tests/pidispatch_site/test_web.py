@@ -47,7 +47,7 @@ def web(environment):
         text=True,
     )
     line = process.stdout.readline()
-    found = re.match(r"Admin: (http://127\.0\.0\.1:(\d+))/admin/", line)
+    found = re.match(r"Console: (http://127\.0\.0\.1:(\d+))/admin/", line)
     assert found, line + process.stderr.read()
     yield process, found[1], int(found[2])
     process.terminate()

@@ -1,4 +1,4 @@
-"""`manage.py web`: the admin in a browser."""
+"""`manage.py web`: the console in a browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pidispatch_site.places import StateDirectory, keep_files_private
 
 
 class Command(BaseCommand):
-    help = "Serve the admin on this machine until it is interrupted."
+    help = "Serve the console on this machine until it is interrupted."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             databases.for_requests(connections.settings[DEFAULT_DB_ALIAS])
             address = webserver.address(listener)
             self.stdout.write(
-                f"Admin: {address}/admin/  (a way in: manage.py loginlink --base-url {address})"
+                f"Console: {address}/admin/  (a way in: manage.py loginlink --base-url {address})"
             )
             self.stdout.flush()
             webserver.WebServer(listener.detach(), get_wsgi_application).run()
