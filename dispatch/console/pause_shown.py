@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from dispatch.console.fleet_words import clipped
 from dispatch.console.instants import ahead, stamp
+from hosts import keys
 
 
 class Held(Protocol):
@@ -45,6 +46,12 @@ def about(held: Held, *, ended: str = "resumed") -> str:
     since = f"since {stamp(held.since_ms)} " if held.since_ms else ""
     why = f": {held.reason}" if held.reason else ""
     return f"{by}{since}{until(held.until_ms, ended=ended)}{why}"
+
+
+def of(scope: str, held: Held | None) -> str:
+    """Name the pause of a queue, or of the fleet, with all that is known of it; None: nothing is."""
+    name = "the whole fleet" if scope == keys.FLEET else scope
+    return f"{name}, paused {about(held)}" if held else name
 
 
 def in_short(held: Held, now_ms: int) -> str:

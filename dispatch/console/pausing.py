@@ -43,11 +43,15 @@ class Paused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedAll:
-    """Which pauses were ended: those of these queues, and the fleet's where `fleet`."""
+    """Which pauses were ended: those of these queues, and the fleet's where `fleet`.
+
+    `before` is how the switches stood right before it.
+    """
 
     fleet: bool
     queues: tuple[str, ...]
     found: KnownQueues
+    before: Switches
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -61,10 +65,36 @@ class ResumedAll:
         listed = counted(there) if len(there) > 1 else f"queue: {counted(there)}"
         return f"{f'Resumed {what}' if what else 'Nothing was paused'}{on}; {listed}."
 
+    @property
+    def own_pauses(self) -> tuple[str, ...]:
+        """Each pause of a single queue that was ended, in words: it may have been somebody else's."""
+        return tuple(pause_shown.of(queue, self.before.queues.get(queue)) for queue in self.queues)
+
     def notes(self) -> Iterator[str]:
         """Say what may have been left out."""
         if gap := missing(self.found):
             yield f"{gap} Run it again when that is mended."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumedFleet:
+    """Whether there was a pause of the fleet, that was `ended`; and what holds its queues now."""
+
+    ended: bool
+    held: Switches
+
+    def said(self, *, on: str = "") -> str:
+        """Say what ended, and how many pauses still hold."""
+        what = "The pause of the whole fleet is ended" if self.ended else f"{FLEET} was not paused"
+        rest = self.held.paused_queues
+        still = f"still paused: {counted(rest)}" if rest else "no queue is paused any more"
+        return f"{what[:1].upper()}{what[1:]}{on}; {still}."
+
+    @property
+    def still(self) -> tuple[str, ...]:
+        """Each pause that still holds, in words."""
+        scopes = {keys.FLEET: self.held.fleet, **self.held.queues}
+        return tuple(pause_shown.of(scope, flag) for scope, flag in scopes.items() if flag)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +135,19 @@ def pause(
 def resume_all(server: Server, found: KnownQueues) -> ResumedAll:
     """End every pause and every request of the fleet's to stop; no drain."""
     with switching(server, "resumed", (), lambda: found.names):
+        before = switches.read(server.client, found.names)
         scopes = switches.resume_all(server.client, queues=found.names, hosts=found.hosts)
     # The list of known queues is anybody's to write: what is no queue of ours is not shown.
     ours = tuple(filter(names.is_queue, scopes))
-    return ResumedAll(fleet=keys.FLEET in scopes, queues=ours, found=found)
+    return ResumedAll(fleet=keys.FLEET in scopes, queues=ours, found=found, before=before)
+
+
+def resume_fleet(server: Server, found: KnownQueues) -> ResumedFleet:
+    """End the fleet's pause alone: pauses of single queues and requests to stop stay."""
+    with switching(server, "resumed", (), lambda: found.names):
+        ended = switches.resume(server.client, (keys.FLEET,))
+        held = switches.read(server.client, found.names)
+    return ResumedFleet(ended=bool(ended), held=held)
 
 
 def resume(server: Server, queues: Sequence[str]) -> Resumed:

@@ -37,6 +37,7 @@ ROUTES: tuple[tuple[str, str, View], ...] = (
     ("switch/state/", "console_switch_state", switch.state),
     ("switch/pause/", "console_switch_pause", switch_forms.pause),
     ("switch/resume/", "console_switch_resume", switch_forms.resume),
+    ("switch/resume-fleet/", "console_switch_resume_fleet", switch_forms.resume_fleet),
     ("switch/stop/", "console_switch_stop", switch_forms.stop),
     ("insights/", "console_insights", insights.show),
     ("log/", "console_log", log.show),

@@ -20,7 +20,7 @@ from dispatch.console.pause_shown import as_data
 from dispatch.console.pausing import FLEET
 from dispatch.console.queues import read_queues
 from dispatch.console.server import Server
-from dispatch.console.switched import switching
+from dispatch.console.switched import MOST_NAMED, switching
 from dispatch.pages import audit
 from dispatch.pages.acting import acting, by
 from hosts import keys, switches
@@ -53,6 +53,21 @@ def resume_all(request: HttpRequest, *, reason: str) -> Done:
         resumed = pausing.resume_all(server, found)
         done.after = {"ended": list(resumed.scopes)}
         done.said, done.notes = resumed.said(), list(resumed.notes())
+        if resumed.own_pauses:
+            done.notes.insert(0, _listed("Pauses of single queues that ended:", resumed.own_pauses))
+    return done
+
+
+def resume_fleet(request: HttpRequest, *, reason: str) -> Done:
+    """End the fleet's pause alone. Raises PidispatchError."""
+    with _recorded(request, "resume", (), reason) as (server, done):
+        found = read_queues(server.client)
+        done.before = _before(server, "resumed", (), asked_of=found.names)
+        resumed = pausing.resume_fleet(server, found)
+        done.after = {"ended": [keys.FLEET] if resumed.ended else []}
+        done.said = resumed.said()
+        if resumed.still:
+            done.notes.append(_listed("Pauses that still hold:", resumed.still))
     return done
 
 
@@ -79,6 +94,11 @@ def _recorded(
         acting(settings.PIDISPATCH_ENVIRONMENT) as server,
     ):
         yield server, done
+
+
+def _listed(head: str, pauses: Sequence[str]) -> str:
+    more = len(pauses) - MOST_NAMED
+    return "\n".join([head, *map(one_line, pauses[:MOST_NAMED]), *([f"and {more} more"] if more > 0 else [])])
 
 
 def _before(server: Server, verb: str, queues: Sequence[str], *, asked_of: Sequence[str]) -> dict[str, Any]:

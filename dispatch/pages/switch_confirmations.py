@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dispatch.console.switched import counted
+from hosts import keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +14,7 @@ class Confirmation:
     """A page before an action: `lead` says what will happen, `button` does it.
 
     `queues` are those that are meant (none: all), `host` the one that is to be stopped.
+    `ends` tells of a scope with a pause whether that ends; None: this is no resuming.
     """
 
     title: str
@@ -24,6 +26,7 @@ class Confirmation:
     has_seconds: bool = False
     shows_running: bool = False
     is_danger: bool = True
+    ends: Callable[[str], bool] | None = None
 
 
 def confirm_pause(queues: Sequence[str]) -> Confirmation:
@@ -40,30 +43,40 @@ def confirm_resume(queues: Sequence[str]) -> Confirmation:
     """Before these queues, or everything when there are none, are resumed."""
     if queues:
         what = f"Resume {_count(queues)}"
+        ends: Callable[[str], bool] = set(queues).__contains__
         lead = (
             f"The own pause of {counted(queues)} ends. While the whole fleet is paused, no job starts all the"
             " same."
         )
     else:
-        what = "Resume everything"
+        what, ends = "Resume everything", bool
         lead = (
             "Every pause ends, the fleet's and those of single queues, and requests to stop are taken back."
             " What waits starts at once. Drains of hosts stay."
         )
-    return Confirmation(title=what, lead=lead, button=what, queues=tuple(queues), is_danger=False)
+    return Confirmation(title=what, lead=lead, button=what, queues=tuple(queues), is_danger=False, ends=ends)
+
+
+def confirm_resume_fleet(_: Sequence[str]) -> Confirmation:
+    """Before the fleet's pause alone is ended."""
+    what = "Resume the fleet's pause only"
+    lead = (
+        "The pause of the whole fleet ends. Pauses of single queues stay, and so do requests to stop and"
+        " drains of hosts. What waits in the other queues starts at once."
+    )
+    return Confirmation(title=what, lead=lead, button=what, is_danger=False, ends=keys.FLEET.__eq__)
 
 
 def confirm_stop(host: str | None) -> Confirmation:
     """Before what runs on this host, or in the whole fleet, is stopped."""
     if host:
-        title, button = f"Stop the jobs of {host}", f"Drain {host} and stop its jobs"
-        first = f"{host} is drained: it takes no job until it is undrained."
+        title, button = f"Drain {host} and stop its jobs", f"Drain {host} and stop its jobs"
+        first = f"{host} will be drained: it takes no job until it is undrained."
     else:
-        title, button = "Stop running jobs", "Pause everything and stop all jobs"
-        first = "The whole fleet is paused until somebody resumes it."
-    lead = (
-        f"{first} Every container below is stopped now; its job has ended and does not run again by itself."
-    )
+        title, button = "Pause everything, stop running jobs", "Pause everything and stop all jobs"
+        first = "The whole fleet will be paused until somebody resumes it."
+        title = "Pause everything and stop running jobs"
+        button = "Pause everything and stop all jobs"
     return Confirmation(
         title=title, lead=lead, button=button, host=host, has_seconds=True, shows_running=True
     )

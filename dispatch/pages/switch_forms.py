@@ -24,9 +24,11 @@ from dispatch.pages.switch_confirmations import (
     Confirmation,
     confirm_pause,
     confirm_resume,
+    confirm_resume_fleet,
     confirm_stop,
 )
 from dispatch.pages.switch_stopping import begin_stop
+from dispatch.pages.switch_view import pauses
 from dispatch.pages.veil import veiled
 from pidispatch_site.errors import ConfigurationError, PidispatchError
 
@@ -58,6 +60,16 @@ def resume(request: HttpRequest) -> HttpResponseBase:
         return switch_actions.resume_all(request, reason=reason)
 
     return _switch(request, confirm_resume, do)
+
+
+@action(Access.OPERATE)
+def resume_fleet(request: HttpRequest) -> HttpResponseBase:
+    """End the fleet's pause, and leave those of single queues."""
+
+    def do(_: Sequence[str]) -> Done:
+        return switch_actions.resume_fleet(request, reason=request.POST.get("reason", ""))
+
+    return _switch(request, confirm_resume_fleet, do)
 
 
 @action(Access.OPERATE)
@@ -117,6 +129,7 @@ def _render(request: HttpRequest, confirmation: Confirmation, shown: Look, probl
     context = {
         "confirmation": confirmation,
         "look": shown,
+        "pauses": pauses(shown.facts, confirmation.ends) if shown.facts and confirmation.ends else None,
         "problem": problem,
         "reason": request.POST.get("reason", ""),
         "lasting": request.POST.get("for", ""),

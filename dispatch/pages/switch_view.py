@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.fleet_facts import FleetFacts, QueueLook, StopAsked
 from dispatch.console.instants import span, stamp
-from dispatch.console.pause_shown import about
+from dispatch.console.pause_shown import about, of
 from dispatch.console.running import Running, RunningOne
 from dispatch.console.stop_shown import UNLISTED
 from dispatch.pages.queue_asked import token_of
 from dispatch.pages.switch_state import SwitchState, state_of
+from hosts import keys
 from hosts.rows import LATE_MS, Unreachable
 
 #: More rows of one table are counted instead.
 MOST_ROWS = 500
 _LONGEST = 200
+_LONGEST_PAUSE = 700
 _UNREADABLE = "unreadable"
 
 
@@ -53,7 +55,10 @@ class RunningLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchView:
-    """The switch at `seen_at`. `notes` are half-switched states and what cannot be seen."""
+    """The switch at `seen_at`. `notes` are half-switched states and what cannot be seen.
+
+    `has_both`: the fleet is paused and queues by themselves, too.
+    """
 
     state: SwitchState
     notes: tuple[str, ...]
@@ -64,13 +69,23 @@ class SwitchView:
     more_running: int
     running_head: str
     has_pause: bool
+    has_both: bool
     seen_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class PausesLeft:
+    """The pauses that `end` with an action and those that `stay`, in words."""
+
+    end: tuple[str, ...]
+    stay: tuple[str, ...]
 
 
 def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = ()) -> SwitchView:
     """Lay out the fleet, or the named queues of it; `running` is None where it could not be read."""
     looks = [facts.queues.get(name, QueueLook(name=name)) for name in queues] or list(facts.queues.values())
     ones = running.ones if running else ()
+    own = [look for look in facts.queues.values() if look.pause]
     return SwitchView(
         state=state_of(facts),
         notes=tuple(_notes(facts, running)),
@@ -80,8 +95,19 @@ def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = 
         running=tuple(map(_running, ones[:MOST_ROWS])),
         more_running=max(0, len(ones) - MOST_ROWS),
         running_head=_running_head(running),
-        has_pause=bool(facts.pause or facts.stops or any(look.pause for look in facts.queues.values())),
+        has_pause=bool(facts.pause or facts.stops or own),
+        has_both=bool(facts.pause and own),
         seen_at=stamp(facts.now_ms),
+    )
+
+
+def pauses(facts: FleetFacts, ends: Callable[[str], bool]) -> PausesLeft:
+    """Name every pause that holds, by whether it `ends`."""
+    every = {keys.FLEET: facts.pause, **{name: look.pause for name, look in facts.queues.items()}}
+    said = {scope: _clipped(of(scope, pause), _LONGEST_PAUSE) for scope, pause in every.items() if pause}
+    return PausesLeft(
+        end=tuple(text for scope, text in said.items() if ends(scope)),
+        stay=tuple(text for scope, text in said.items() if not ends(scope)),
     )
 
 
@@ -177,9 +203,9 @@ def _running(one: RunningOne) -> RunningLine:
     )
 
 
-def _clipped(text: str) -> str:
+def _clipped(text: str, longest: int = _LONGEST) -> str:
     """Make a text of a peer's printable and short."""
-    return one_line(text)[:_LONGEST]
+    return one_line(text)[:longest]
 
 
 def _figure(count: int | None) -> str:

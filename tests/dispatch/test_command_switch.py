@@ -12,6 +12,7 @@ from django.core.management import call_command
 
 from dispatch.queue import keys as queue_keys
 from hosts import keys, switches
+from pidispatch_site.errors import ConfigurationError
 from tests.dispatch.consolekit import Console, own_server
 from tests.dispatch.queuekit import QUEUE, Host, now_ms
 from tests.dispatch.test_console_queues import know, register
@@ -122,6 +123,28 @@ def test_a_host_whose_row_is_gone_is_paused_and_resumed_while_it_is_down(call, v
     assert type(popped).__name__ == "Paused"
     assert resumed == f"Resumed the whole fleet on {valkey_url}; 2 queues: {QUEUE}, {THERE}.\n"
     assert host.claim().job_id == "local-1"
+
+
+def test_a_resume_names_the_pauses_of_others_that_it_ends_and_can_leave_them(call, valkey, valkey_url):
+    def given():
+        switches.pause(valkey, [THERE], by="bob", reason="disk\x1b[2J")
+        switches.pause(valkey, [keys.FLEET], by="ann", reason="fire")
+
+    given()
+    fleet_only = call("resume", "--fleet-only")
+    given()
+    everything = call("resume")
+
+    theirs = rf"{THERE}, paused by bob since \d.* UTC until resumed: disk \[2J\n"
+    assert fleet_only[0] == f"The pause of the whole fleet is ended on {valkey_url}; still paused: {THERE}.\n"
+    assert re.fullmatch(f"Still holds: {theirs}", fleet_only[1])
+    assert everything[0] == f"Resumed the whole fleet on {valkey_url}; 2 queues: {QUEUE}, {THERE}.\n"
+    assert re.fullmatch(f"Ended as well: {theirs}", everything[1])
+    assert call("resume", "--fleet-only")[0] == (
+        f"The whole fleet was not paused on {valkey_url}; no queue is paused any more.\n"
+    )
+    with pytest.raises(ConfigurationError, match="not both"):
+        call("resume", THERE, "--fleet-only")
 
 
 def test_resuming_takes_back_what_asks_any_known_host_to_stop_and_ends_no_drain(call, valkey, valkey_url):

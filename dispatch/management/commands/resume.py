@@ -9,10 +9,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from dispatch.console import pausing
-from dispatch.console.arguments import HIDDEN
+from dispatch.console.arguments import HIDDEN, one_line
 from dispatch.console.queues import named_queues, read_queues
-from dispatch.console.server import switch_server
-from pidispatch_site.errors import OperationalError
+from dispatch.console.server import Server, switch_server
+from pidispatch_site.errors import ConfigurationError, OperationalError
 
 
 class Command(BaseCommand):
@@ -22,9 +22,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("queues", nargs="*", metavar="QUEUE", help="default: all of them")
+        parser.add_argument(
+            "--fleet-only",
+            action="store_true",
+            help="end the fleet's pause, and leave those of single queues",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         named = named_queues(options["queues"])
+        if named and options["fleet_only"]:
+            raise ConfigurationError("Name queues or give --fleet-only, not both.")
         with switch_server(settings.PIDISPATCH_ENVIRONMENT) as server:
             on = f" on {server.shown}"
             if named:
@@ -33,7 +40,21 @@ class Command(BaseCommand):
                     raise OperationalError(f"{refusal} Run `manage.py resume` without a queue to end that.")
                 self.stdout.write(resumed.said(on=on))
                 return
-            all_of_it = pausing.resume_all(server, read_queues(server.client))
-            self.stdout.write(all_of_it.said(on=on))
-            for note in all_of_it.notes():
-                self.stderr.write(note)
+            if options["fleet_only"]:
+                self._fleet(server, on)
+            else:
+                self._everything(server, on)
+
+    def _fleet(self, server: Server, on: str) -> None:
+        fleet = pausing.resume_fleet(server, read_queues(server.client))
+        self.stdout.write(fleet.said(on=on))
+        for pause in fleet.still:
+            self.stderr.write(f"Still holds: {one_line(pause)}")
+
+    def _everything(self, server: Server, on: str) -> None:
+        all_of_it = pausing.resume_all(server, read_queues(server.client))
+        self.stdout.write(all_of_it.said(on=on))
+        for pause in all_of_it.own_pauses:
+            self.stderr.write(f"Ended as well: {one_line(pause)}")
+        for note in all_of_it.notes():
+            self.stderr.write(note)

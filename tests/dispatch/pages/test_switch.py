@@ -28,6 +28,7 @@ from tests.harness.worker_process import until
 
 PAGE = "/admin/switch/"
 FORMS = tuple(f"{PAGE}{verb}/" for verb in ("pause", "resume", "stop"))
+RESUME_FLEET = f"{PAGE}resume-fleet/"
 MAY = {"clerk": (), "viewer": ("view_fleet",), "operator": ("view_fleet", "operate_fleet")}
 EVIL = "<script>alert(1)</script>"
 ANN = Pause(by="ann", reason="fire", since_ms=NOW, until_ms=NOW + 60_000)
@@ -206,6 +207,35 @@ def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_
     assert logged()[0][2]["after"] == {"confirmed": False, "known": {"ended": ["pi-jobs@beta"]}}
 
 
+def test_the_fleets_pause_can_be_ended_alone_and_each_way_says_whose_pauses_end_and_stay(two, ask):
+    only = RESUME_FLEET
+    switches.pause(two, ("pi-jobs@beta",), by="bob", reason="disk")
+    alone = ask(PAGE)
+    switches.pause(two, ("*",), by="ann", reason="fire")
+    fleets, bobs = "the whole fleet, paused by ann since", "pi-jobs@beta, paused by bob since"
+
+    both, links = ask(PAGE), list(ask.links)
+    asked = {path: ask(path, query) for path, query in [(only, {}), (FORMS[1], {})]}
+    one = ask(FORMS[1], {"queue": "pi-jobs@beta", "some": "1"})
+    said = ask(only, post={"reason": "out"})
+    left = held(two)
+    switches.pause(two, ("*",), by="ann", reason="fire")
+    everything = ask(FORMS[1], post={"reason": ""})
+
+    assert "Resume the fleet's pause only" not in alone
+    assert "Resume the fleet's pause only…" in both
+    assert only in links
+    assert re.search(f"Pauses that end {fleets} .*: fire Pauses that stay {bobs} .*: disk", asked[only])
+    assert re.search(f"Pauses that end {fleets} .*: fire {bobs} .*: disk", asked[FORMS[1]])
+    assert "Pauses that stay" not in asked[FORMS[1]]
+    assert re.search(f"Pauses that end {bobs} .*: disk Pauses that stay {fleets} .*: fire", one)
+    assert said.startswith("The pause of the whole fleet is ended; still paused: pi-jobs@beta. Pauses that")
+    assert f"Pauses that still hold:\n{bobs}" in said
+    assert left == ["pi-jobs@beta"]
+    assert f"Pauses of single queues that ended:\n{bobs}" in everything
+    assert (logged()[0][2]["action"], logged()[0][2]["after"]) == ("resume", {"ended": ["*"]})
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("host", [None, "alpha"])
 def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, host):
@@ -229,6 +259,8 @@ def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, hos
     assert two.exists(hosts_keys.stop_request("alpha"))
     assert f"{count} containers run" in asked
     assert ("pi-local-3" in asked) is not host
+    assert "will be drained" in asked if host else "will be paused" in asked
+    assert "Drain alpha and stop its jobs" in asked if host else "Pause everything and stop all jobs" in asked
     assert found.result.summary == f"{count} of {count} containers are confirmed gone."
     assert [row.cells[3] for row in found.rows] == ["confirmed gone"] * count
     assert f"{count} of {count} containers are confirmed gone." in page
