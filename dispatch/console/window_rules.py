@@ -12,7 +12,7 @@ from dispatch.console.rule_fields import FieldKind, RuleField
 from dispatch.console.rules import Cell, Rule, Rules
 from dispatch.instants import epoch_ms
 from dispatch.operator_files import pause_windows
-from dispatch.operator_files.pause_windows import EVERY_SCOPE, WEEKDAYS, PauseWindow, pause_end, paused_until
+from dispatch.operator_files.pause_windows import EVERY_SCOPE, WEEKDAYS, PauseWindow, paused_until
 from dispatch.operator_files.zones import DAY
 
 _HOURS = "Hours"
@@ -39,7 +39,7 @@ FIELDS = (
 
 def _cells(rule: Rule, now: datetime) -> tuple[Cell, ...]:
     window = _window(rule)
-    end = pause_end((window,), window.scope, now)
+    end = paused_until((window,), window.scope, now)
     holds = Cell(_NOW, f"holds until {_stamp(end)}", "warn") if end else Cell(_NOW, "does not hold")
     return Cell(_HOURS, _hours(window)), Cell(_DAYS, _days(window)), holds
 
@@ -55,7 +55,7 @@ def _counted(rules: Sequence[Rule], now: datetime) -> str:
     """Say how many there are and hold, without their scopes."""
     windows = [_window(rule) for rule in rules]
     said = number_of(len(windows), "pause window", "pause windows")
-    ends = [(one, end) for one in windows if (end := pause_end((one,), one.scope, now))]
+    ends = [(one, end) for one in windows if (end := paused_until((one,), one.scope, now))]
     if not ends:
         return f"{said}, none holds now" if windows else "no pause window"
     every = [end for one, end in ends if one.scope == EVERY_SCOPE]

@@ -17,6 +17,7 @@ from dispatch.console.settings import in_force
 from dispatch.console.settings_form import fields_of, lenient, states_of, wanted
 from dispatch.console.window_rules import WINDOW_RULES
 from dispatch.operator_files.overlay import EMPTY
+from dispatch.operator_files.pause_windows import MOST_HOPS
 
 NIGHT = {"scope": "*", "from": "22:00", "to": "06:00"}
 SITE = {"scope": "/srv/site", "allDay": True, "tz": "Europe/Berlin", "days": ["Sunday", "MON"]}
@@ -48,6 +49,11 @@ def cells(rules, row, *, now=AT_NIGHT):
         (
             *(WINDOW_RULES, NIGHT),
             ["22:00 to 06:00 on the next day (UTC)", "every day", "holds until 2026-12-01 06:00:00 UTC"],
+        ),
+        (
+            # Every day joins the next, as for the queue: it goes on as far as it is followed.
+            *(WINDOW_RULES, {"scope": "*", "allDay": True}),
+            ["the whole day (UTC)", "every day", f"holds until 2026-12-{1 + MOST_HOPS:02} 00:00:00 UTC"],
         ),
         (
             *(WINDOW_RULES, SITE),
