@@ -70,13 +70,16 @@ def confirm_resume_fleet(_: Sequence[str]) -> Confirmation:
 def confirm_stop(host: str | None) -> Confirmation:
     """Before what runs on this host, or in the whole fleet, is stopped."""
     if host:
-        title, button = f"Drain {host} and stop its jobs", f"Drain {host} and stop its jobs"
+        title = button = f"Drain {host} and stop its jobs"
         first = f"{host} will be drained: it takes no job until it is undrained."
     else:
-        title, button = "Pause everything, stop running jobs", "Pause everything and stop all jobs"
-        first = "The whole fleet will be paused until somebody resumes it."
         title = "Pause everything and stop running jobs"
         button = "Pause everything and stop all jobs"
+        first = "The whole fleet will be paused until somebody resumes it."
+    lead = (
+        f"{first} Every container below will be stopped at once; its job ends and does not run again by"
+        " itself."
+    )
     return Confirmation(
         title=title, lead=lead, button=button, host=host, has_seconds=True, shows_running=True
     )
