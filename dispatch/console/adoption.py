@@ -16,10 +16,11 @@ PATIENCE_MS = 30_000
 
 
 class Step(StrEnum):
-    """What the worker of a host has of the file: this version, another one, or it reads none."""
+    """What the worker of a host has of the file: this version, another one (in time: it may yet say so), or none."""
 
     HAS = "has it"
     OTHER = "another version"
+    WAITING = "not said so yet"
     NONE = "reads none"
 
 
@@ -27,6 +28,7 @@ class Tone(StrEnum):
     """How much it asks for a person, as the colours of a page say."""
 
     GOOD = "good"
+    CALM = "calm"
     WARN = "warn"
     BAD = "bad"
 
@@ -67,7 +69,7 @@ class Taken:
     @property
     def tone(self) -> Tone:
         """Green for who has it; what else there is may be meant."""
-        return Tone.GOOD if self.step is Step.HAS else Tone.WARN
+        return {Step.HAS: Tone.GOOD, Step.WAITING: Tone.CALM}.get(self.step, Tone.WARN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +91,14 @@ class Adoption:
         return bool(self.hosts) and all(one.step is Step.HAS for one in self.hosts)
 
     @property
+    def is_settling(self) -> bool:
+        """Whether the file is so new that workers are still to take it over."""
+        return any(one.step is Step.WAITING for one in self.hosts)
+
+    @property
     def is_overdue(self) -> bool:
         """Whether the worker of the file's own host had the time to take it over, and has not."""
-        late = self.age_ms is None or self.age_ms >= PATIENCE_MS
+        late = not is_fresh(self.age_ms)
         return late and any(one.is_own and one.step is not Step.HAS for one in self.hosts)
 
     @property
@@ -99,7 +106,10 @@ class Adoption:
         """The colour of the whole."""
         if self.is_complete:
             return Tone.GOOD
-        return Tone.BAD if self.is_overdue or not self.hosts else Tone.WARN
+        if self.is_overdue or not self.hosts:
+            return Tone.BAD
+        in_time = all(one.step in {Step.HAS, Step.WAITING} for one in self.hosts)
+        return Tone.CALM if self.is_settling and in_time else Tone.WARN
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -124,7 +134,7 @@ class Adoption:
                 f"The worker of this host ({own.host}) reads no such file: what stands here does nothing."
                 f" Set {self.followed.variable} for it, to the same path as for this site, and restart it."
             )
-        elif not self.is_overdue:
+        elif own.step is Step.WAITING:
             yield f"The worker of this host ({own.host}) has not said so yet; give it half a minute."
         else:
             since = f" for {span(self.age_ms)}" if self.age_ms is not None else ""
@@ -142,6 +152,8 @@ class Adoption:
                 f"{named(other)} {_verb(other, 'has', 'have')} another version: the file is this host's"
                 " alone; bring it to the other hosts, too, if that is meant."
             )
+        if waiting := [one.host for one in others if one.step is Step.WAITING]:
+            yield f"{named(waiting)} {_verb(waiting, 'has', 'have')} not said so yet."
         if none := [one.host for one in others if one.step is Step.NONE]:
             yield f"{named(none)} {_verb(none, 'reads', 'read')} no such file."
 
@@ -162,16 +174,23 @@ def judge(
     if own is None and len(there) == 1:
         own = there[0].name
     hosts = tuple(
-        Taken(row.name, _step(followed, row, digest), row.presence, row.name == own) for row in there
+        Taken(row.name, _step(followed, row, digest, age_ms), row.presence, row.name == own) for row in there
     )
     return Adoption(followed=followed, hosts=hosts, own=own, age_ms=age_ms)
 
 
-def _step(followed: Followed, row: HostRow, digest: str) -> Step:
+def is_fresh(age_ms: int | None) -> bool:
+    """Whether workers may not have had the time yet to take over a file of this age."""
+    return age_ms is not None and age_ms < PATIENCE_MS
+
+
+def _step(followed: Followed, row: HostRow, digest: str, age_ms: int | None) -> Step:
     said = followed.value_of(row)
     if said == digest:
         return Step.HAS
-    return Step.OTHER if said or followed.is_always_read else Step.NONE
+    if said or followed.is_always_read:
+        return Step.WAITING if is_fresh(age_ms) else Step.OTHER
+    return Step.NONE
 
 
 def _verb(hosts: Sequence[str], one: str, several: str) -> str:

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from dispatch.console.instants import ahead, stamp
 from dispatch.console.schedule_facts import LastRun, Line, Overview
+from dispatch.console.schedule_settling import is_settling
 from dispatch.console.schedules_lines import last, where
 from dispatch.console.schedules_notes import besides_adoption, headline
 from dispatch.console.trigger_words import matches, matches_kind, once, slot
@@ -27,7 +28,7 @@ MOST_SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A schedule as a line of the page; `tone` is good, warn or bad.
+    """A schedule as a line of the page; `tone` is good, calm, warn or bad.
 
     `words` go on after the token of its state. `index` is its place in the file, None where it is not in it.
     """
@@ -118,6 +119,8 @@ def _what(run: Run, *, is_editor: bool) -> str:
 
 
 def _tone(line: Line) -> str:
+    if is_settling(line):
+        return "calm"
     if line.is_alarm:
         return "bad"
     return "good" if line.state in {"ok", Standing.RUNNING} else "warn"

@@ -13,6 +13,7 @@ from dispatch.console import fleet, schedules, schedules_page, triggers_file
 from dispatch.console.adoption import TRIGGERS, Adoption
 from dispatch.console.schedule_facts import Overview
 from dispatch.console.schedule_runs import last_runs
+from dispatch.console.schedule_settling import settling
 from dispatch.console.schedules_page import Listed
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.pages import followed
@@ -62,6 +63,8 @@ def _page(request: HttpRequest) -> Page:
         with sight(environment) as seen:
             overview = _looked(seen, file)
         adoption = _adoption(overview, seen)
+        if isinstance(adoption, Adoption) and adoption.is_settling:
+            overview = settling(overview)
     except PidispatchError as error:
         return Page(search=search, unseen=str(error) if is_editor else veiled(str(error), environment))
     missing = f"{seen.fault} Shown is what the file says; how it stands is in Valkey."

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from dispatch.console import settings_form
 from dispatch.console.adoption import SETTINGS
-from dispatch.console.settings import ALONE, TAKEN_OVER
+from dispatch.console.settings import TAKEN_OVER
 from dispatch.console.settings_form import UNKNOWN, UNSET, VALUE
 from dispatch.operator_files.overlay import BY_NAME
 from dispatch.operator_files.overlay_file import REWRITER
@@ -100,10 +100,9 @@ def _confirm(request: HttpRequest, config: Config, asked: OverlayChange) -> Http
     before, after = states(config, asked)
     is_new = REWRITER.content(config.settings_file) is None
     made = (f"There is no file yet; it will be made: {config.settings_file}",) if is_new else ()
-    in_fleet = (ALONE,) if config.worker_name_declared else ()
     preview = Preview(
         title=f"{TITLE}: before and after",
-        said=(TAKEN_OVER, *made, *in_fleet) if asked.names else (_SAME,),
+        said=(TAKEN_OVER, *made) if asked.names else (_SAME,),
         difference=settings_form.difference(before, after),
         notes=tuple(settings_form.notes(in_force_with(config, asked.after or {}), asked.names)),
         lock=asked.lock,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dispatch.console.rule_listing import unknown_of
 from dispatch.console.rules import Rule
-from dispatch.console.settings import ALONE
 from dispatch.console.trigger_changes import Kind
 from dispatch.operator_files.pause_windows import EVERY_SCOPE
 from dispatch.operator_files.rewriting import Written
@@ -18,7 +17,7 @@ from dispatch.pages.settings_row_change import RowChange
 _SAME = "Nothing to change: it is like that already."
 
 
-def said(asked: RowChange, written: Written, *, path: Path, in_fleet: bool) -> Iterator[str]:
+def said(asked: RowChange, written: Written, *, path: Path) -> Iterator[str]:
     """Say what will be done, and whom it affects."""
     if not asked.is_other:
         yield _SAME
@@ -28,15 +27,11 @@ def said(asked: RowChange, written: Written, *, path: Path, in_fleet: bool) -> I
     yield asked.rules.counts_when
     if written.before is None:
         yield f"There is no file yet; it will be made: {path}"
-    if in_fleet:
-        yield ALONE
 
 
-def done(asked: RowChange, *, in_fleet: bool) -> Iterator[str]:
+def done(asked: RowChange) -> Iterator[str]:
     """Say what was done."""
     yield f"{_sentence(asked.name)} was {asked.kind.value}. {asked.rules.counts_when}"
-    if in_fleet:
-        yield ALONE
 
 
 def notes(asked: RowChange, written: Written, now: datetime) -> Iterator[str]:

@@ -170,7 +170,7 @@ def _confirm(
     is_removal = asked.kind is Kind.REMOVED
     preview = Preview(
         title=f"{_title(asked.kind, editor.rules)}: before and after",
-        said=tuple(said(asked, written, path=editor.path, in_fleet=editor.in_fleet)),
+        said=tuple(said(asked, written, path=editor.path)),
         difference=lines,
         notes=(*notes(asked, written, datetime.now(UTC)), *layout),
         problems=problems,
@@ -188,7 +188,7 @@ def _confirm(
 def _write(request: HttpRequest, editor: RowsEditor, asked: RowChange) -> HttpResponseBase:
     editor.written(asked)
     if asked.is_other:
-        for line in done(asked, in_fleet=editor.in_fleet):
+        for line in done(asked):
             messages.success(request, line)
         audit.record(
             request,

@@ -16,7 +16,6 @@ from dispatch.operator_files.rewriting import Rewriter, Written
 from dispatch.pages.change import lock_of
 from dispatch.pages.settings_files import path_named
 from dispatch.pages.settings_row_change import RowChange, list_in, row_at
-from pidispatch_site import conf
 from pidispatch_site.errors import ConfigurationError
 
 # Another edit takes milliseconds; a person tries again.
@@ -35,7 +34,6 @@ class RowsEditor:
 
     rules: Rules
     path: Path
-    in_fleet: bool
 
     @property
     def rewriter(self) -> Rewriter:
@@ -107,7 +105,7 @@ def editor_of(rules: Rules, environment: Mapping[str, str]) -> RowsEditor:
     path = path_named(rules.followed.variable, environment)
     if path is None:
         raise ConfigurationError(no_file(rules))
-    return RowsEditor(rules=rules, path=path, in_fleet=conf.one("PI_WORKER_NAME", environment) is not None)
+    return RowsEditor(rules=rules, path=path)
 
 
 def no_file(rules: Rules) -> str:

@@ -25,7 +25,6 @@ NO_FILE = (
     " file that the worker of this host reads, in the environment or the .env file of both."
 )
 _FOLLOWED = "Running workers of this host follow the file within seconds."
-_ALONE = "The file is this host's alone: give the other hosts of the fleet the same change."
 _MOVED = "The entries behind it move up by one; records name rules for forges by their place."
 _LAYOUT = "The rest of the file means the same and will be written anew, indented by two spaces."
 _SAME = "Nothing to change: the entry is like that already."
@@ -139,11 +138,11 @@ def difference_of(asked: Asked, edited: Edited, path: Path) -> tuple[str, tuple[
     return lines, (_LAYOUT,) if layout else ()
 
 
-def said_before(asked: Locked, this: Machine) -> tuple[str, ...]:
+def said_before(asked: Locked) -> tuple[str, ...]:
     """Say what will be done, and whom it affects."""
     if not asked.is_other:
         return (_SAME,)
     what = place_of(asked.index, asked.before if asked.kind is Kind.REMOVED else asked.after)
     said = [f"{what[0].upper()}{what[1:]} will be {asked.kind.value}.", _FOLLOWED]
     said += [_MOVED] if asked.kind is Kind.REMOVED and asked.others else []
-    return (*said, *([_ALONE] if this.in_fleet else []))
+    return tuple(said)

@@ -185,7 +185,7 @@ def _confirm(
     lines, layout = difference_of(asked, edited, editor.path)
     preview = Preview(
         title=f"{_TITLES[asked.kind]}: before and after",
-        said=(*said_before(asked, editor.this), *made),
+        said=(*said_before(asked), *made),
         difference=lines,
         notes=(*edited.notes, *layout),
         problems=problems,
@@ -212,7 +212,8 @@ def _write(request: HttpRequest, editor: Editor, asked: Locked, *, create: bool)
             before=audit_digest.of_trigger(asked.before),
             after=audit_digest.of_trigger(asked.after),
         )
-    for line in asked.said(is_written=True, in_fleet=editor.this.in_fleet).splitlines():
+    # Which other hosts lack it stands on the page that this leads to, once they had the time.
+    for line in asked.said(is_written=True, in_fleet=False).splitlines():
         messages.success(request, line)
     for note in (*edited.notes, *_forgotten(asked)):
         messages.warning(request, note)

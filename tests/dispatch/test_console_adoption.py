@@ -23,7 +23,12 @@ def host(name="alpha", *, has=HERE, **changes):
         pytest.param([host(), host("bravo")], "alpha", 0, "good", "Every worker (2) has", id="all have it"),
         pytest.param([], "alpha", 0, "bad", "No worker is there", id="nobody"),
         pytest.param([host(age_ms=91_000)], "alpha", 0, "bad", "No worker is there", id="gone"),
-        pytest.param([host(has=OTHER)], "alpha", PATIENCE_MS - 1, "warn", "not said so yet", id="in time"),
+        pytest.param([host(has=OTHER)], "alpha", PATIENCE_MS - 1, "calm", "give it half", id="in time"),
+        pytest.param(
+            [host(), host("bravo", has=OTHER), host("charlie", has=OTHER)],
+            *("alpha", PATIENCE_MS - 1, "calm", "bravo, charlie have not said so yet."),
+            id="others in time",
+        ),
         pytest.param([host(has=OTHER)], "alpha", PATIENCE_MS, "bad", "over for 30 s. It reads", id="late"),
         pytest.param([host(has=OTHER)], "alpha", None, "bad", "version over. It reads", id="age unknown"),
         pytest.param([host(has=OTHER)], None, 2**40, "bad", "this host (alpha)", id="the only one is this"),
@@ -37,7 +42,7 @@ def host(name="alpha", *, has=HERE, **changes):
             [host(), host("bravo", has="")], "alpha", 0, "warn", "bravo reads no such", id="no file"
         ),
         pytest.param([host("bravo")], "alpha", 0, "good", "worker of bravo has", id="only another has it"),
-        pytest.param([host("bravo", has="x")], "alpha", 0, "warn", "(alpha) is not there", id="own is gone"),
+        pytest.param([host("bravo", has="x")], "alpha", 0, "calm", "(alpha) is not there", id="own is gone"),
         pytest.param([host(has="x"), host("bravo")], None, 2**40, "warn", "bravo has this", id="own unknown"),
     ],
 )
@@ -58,7 +63,7 @@ def test_a_worker_without_settings_has_not_read_the_new_file_yet():
     """It reads none only where nothing names one, and the settings file always has a name."""
     rows = [row("a", fp_settings="", fp_pause="")]
 
-    steps = [judge(rows, HERE, kind, own=None, age_ms=0).hosts[0].step for kind in (SETTINGS, WINDOWS)]
+    steps = [judge(rows, HERE, kind, own=None, age_ms=None).hosts[0].step for kind in (SETTINGS, WINDOWS)]
     assert steps == [Step.OTHER, Step.NONE]
 
 

@@ -216,7 +216,7 @@ def test_keys_are_set_and_unset_together_once_before_and_after_were_seen(site):
     assert ("removed", "dailyCap: 20 (from: settings file)") in lines
     assert ("added", "model: &lt;i&gt;m (from: settings file)") in lines
     assert ("removed", "dialyCap: means nothing") in lines
-    assert "change it on the other hosts of the fleet too" in html.unescape(page)
+    assert "this host's alone" not in html.unescape(page)
     assert done.headers["Location"] == OVERLAY
     profiles = FILES["settings"]["secretProfiles"]
     assert site.holds("settings") == {"dailyCap": 30, "secretProfiles": profiles, "model": "<i>m"}
@@ -473,12 +473,16 @@ def test_it_is_said_whether_the_workers_have_the_file(site, pages, field, reads_
     site.worker("bravo", **{field: "other"})
     page = site.text(taken)
     assert f'hx-get="{taken}"' in page
-    assert "bravo has another version: the file is this host" in page
+    assert "bravo has not said so yet" in page
+    kind = {WINDOWS: "windows", LIMITS: "limits", OVERLAY: "settings"}[pages]
+    at = site.path(kind).stat().st_mtime
+    os.utime(site.path(kind), (1, 1))
+    assert "bravo has another version: the file is this host" in site.text(taken)
+    os.utime(site.path(kind), (at, at))
     site.worker(**{field: ""})
     assert ("reads no such file: what stands here does nothing" in site.text(taken)) is reads_none
     site.worker(**{field: "other"})
     assert "has not said so yet" in site.text(pages)
-    kind = {WINDOWS: "windows", LIMITS: "limits", OVERLAY: "settings"}[pages]
     os.utime(site.path(kind), (1, 1))
     for address in (pages, taken, HOME, f"{HOME}live/"):
         assert "has not taken this version over for" in site.text(address)

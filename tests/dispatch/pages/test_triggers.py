@@ -365,3 +365,21 @@ def test_the_list_says_who_has_the_file(site):
     assert "has not said so yet" in site.text(site.ask(LIST))
     os.utime(site.path, (1, 1))
     assert "has not taken this version over for" in site.text(site.ask(f"{LIST}live/"))
+
+
+def test_what_comes_of_a_change_itself_is_no_alarm_until_workers_had_the_time(site):
+    site.as_()
+    site.holds(entry("fresh"))
+    site.bench.host("alpha", fpTriggers="before", fpCron="before")
+    site.bench.host("bravo", fpTriggers="before", fpCron="before")
+
+    page = site.text(site.ask(LIST))
+    assert "bravo has not said so yet" in page
+    assert "workers are taking the change of the file over" in page
+    assert re.search(r'console-calm">… (refused|not-installed)<', page)
+    assert not any(one in page for one in ("another version", "Hosts disagree"))
+    # What was missed before is still to be looked after.
+    assert ", 1 to look after" in page
+    os.utime(site.path, (1, 1))
+    page = site.text(site.ask(LIST))
+    assert all(one in page for one in ("another version", "Hosts disagree", ", 2 to look after"))
