@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 
 from dispatch.pages.access import Access
+from dispatch.pages.frame import render
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ _PLACES = (
     _Place("Settings", "console_settings", (Access.VIEW,)),
     _Place("Kill switch", "console_switch", (Access.VIEW,)),
     _Place("Log", "console_log", (Access.VIEW,)),
+    _Place("Users", "auth_user_changelist", ("auth.view_user", "auth.change_user")),
 )
 
 
@@ -62,8 +64,10 @@ class ConsoleSite(admin.AdminSite):
         return [*own, *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        """Show the overview; to those who may not see it Django's own list of what they may."""
+        """Show the overview; to those who may not see it Django's own list of what they may, or words."""
         if not request.user.has_perm(Access.VIEW):
+            if not self.get_app_list(request):
+                return render(request, "no_group.html", "You are logged in, but in no group")
             return super().index(request, extra_context)
         from dispatch.pages import overview
 

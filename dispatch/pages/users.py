@@ -24,10 +24,34 @@ else:  # Django's own class takes no parameter
 
 # What only a superuser gives: single permissions go beside the groups.
 _FOR_SUPERUSERS = ("is_superuser", "user_permissions")
+_WORDS = {
+    "is_staff": "Whether the user may log in to the console. What they see and do there, the groups say.",
+    "groups": "viewer sees, operator also acts on hosts, queues and jobs, admin also changes schedules and"
+    " settings and manages users. Without a group a user sees nothing.",
+}
 
 
 class AccountAdmin(_Users):
     """Django's pages of users, for users who may do no more than the one who asks."""
+
+    # A new user without these would see nothing.
+    add_fieldsets = (*UserAdmin.add_fieldsets, (None, {"fields": ("is_staff", "groups")}))
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Tick “Staff status” for a new user: whoever is added here is to use the console."""
+        return {"is_staff": True, **super().get_changeform_initial_data(request)}
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Say what the fields mean in the console."""
+        if db_field.name in _WORDS:
+            kwargs["help_text"] = _WORDS[db_field.name]
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Offer no deletion of many at once: who leaves is made inactive, and stays in the log."""
+        actions: dict[str, Any] = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Refuse whoever may do less: a new password would be a way into the other's account."""
