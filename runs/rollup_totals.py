@@ -50,6 +50,11 @@ class Totals:
         return self.completed + self.policy + self.failed
 
     @property
+    def tokens_cached(self) -> int:
+        """Count what was read from and written to caches: the total's rest beside input and output."""
+        return max(0, self.tokens_total - self.tokens_input - self.tokens_output)
+
+    @property
     def success(self) -> float | None:
         """Tell the share of the completed among those that could run, 0 to 1; None without any."""
         tried = self.completed + self.failed

@@ -87,7 +87,7 @@ def _ending(run: Run) -> list[Line]:
     return [
         Line("Outcome", wording.outcome_name(run.outcome), wording.outcome_sentence(run.outcome)),
         Line("Reason", run.reason or ABSENT, wording.reason_sentence(run.reason)),
-        Line("Exit code", wording.exit_code(run.exit_code)),
+        Line("Exit code", wording.exit_code(run.exit_code, run.reason)),
         Line("Final", _yes(run.final), "" if run.final else "It will be tried again."),
         Line("Attempts before this one", wording.amount(run.attempt)),
     ]
@@ -128,6 +128,7 @@ def _money(run: Run) -> list[Line]:
         Line("Turns", wording.amount(run.turns)),
         Line("Input tokens", wording.amount(tokens.get("input"))),
         Line("Output tokens", wording.amount(tokens.get("output"))),
+        Line("Cached tokens", wording.amount(wording.cached(tokens)), "read from and written to caches"),
         Line(
             "Total tokens",
             wording.amount(tokens.get("total")),

@@ -71,6 +71,10 @@ _EXIT_CODES = {
 }
 
 
+# Whatever the container then ended with, it was told to.
+_STOPPED = frozenset({Reason.OPERATOR_CANCEL, Reason.OPERATOR_STOP, Reason.WORKER_ABORT})
+
+
 def outcome_name(outcome: str) -> str:
     """Name an outcome; a word of a later version names itself."""
     return OUTCOMES[Outcome(outcome)] if outcome in set(Outcome) else outcome
@@ -86,10 +90,12 @@ def reason_sentence(reason: str | None) -> str:
     return REASONS.get(Reason(reason), "") if reason in set(Reason) else ""
 
 
-def exit_code(code: int | None) -> str:
-    """Write a container's exit code and what it stands for."""
+def exit_code(code: int | None, reason: str | None = None) -> str:
+    """Write a container's exit code and what it stands for, which the reason for its end may know better."""
     if code is None:
-        return "no container ended before our eyes"
+        return "none: the worker saw no container of it end"
+    if reason in _STOPPED:
+        return f"{code} (stopped)"
     return f"{code} ({_EXIT_CODES.get(code, 'unknown')})"
 
 
@@ -98,6 +104,15 @@ def amount(value: object) -> str:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return ABSENT
     return f"{value:,.0f}"
+
+
+def cached(tokens: Mapping[str, object]) -> float | None:
+    """Tell what of a total is neither input nor output: reads and writes of caches; None: nobody knows."""
+    total, *parts = (tokens.get(name) for name in ("total", "input", "output"))
+    figures = [one for one in parts if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    if not isinstance(total, (int, float)) or len(figures) < len(parts):
+        return None
+    return max(0, total - sum(figures))
 
 
 def dollars(value: object) -> str:

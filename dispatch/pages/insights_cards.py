@@ -27,7 +27,9 @@ def cards(now: Totals, before: Totals) -> list[Card]:
         return Card(name, write(now), about, write(before) if before.runs else "none")
 
     outcomes = f"{amount(now.completed)} completed, {amount(now.policy)} policy, {amount(now.failed)} failed"
-    tokens = f"{amount(now.tokens_input)} in, {amount(now.tokens_output)} out"
+    tokens = (
+        f"{amount(now.tokens_input)} in, {amount(now.tokens_output)} out, {amount(now.tokens_cached)} cached"
+    )
     each = f"{dollars(now.cost / now.runs)} a run" if now.runs else ""
     return [
         card("Runs", lambda one: amount(one.runs), outcomes),

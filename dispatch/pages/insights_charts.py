@@ -48,8 +48,7 @@ def _drawn(line: Callable[..., Series]) -> Iterator[tuple[str, Kind, str, Unit, 
     """Give each chart's name, kind, title and unit, with its series as `line` makes them."""
     yield "runs", Kind.COLUMNS, "Runs by outcome", Unit.COUNT, _outcomes(line)
     yield "cost", Kind.COLUMNS, "Cost", Unit.DOLLARS, [line("Cost", lambda one: one.cost)]
-    tokens = [line("In", lambda one: one.tokens_input), line("Out", lambda one: one.tokens_output)]
-    yield "tokens", Kind.COLUMNS, "Tokens in and out", Unit.COUNT, tokens
+    yield "tokens", Kind.COLUMNS, "Tokens in, out and cached", Unit.COUNT, _tokens(line)
     success = line("Success", lambda one: None if one.success is None else 100 * one.success, Tone.GOOD)
     yield "success", Kind.LINES, "Success", Unit.PERCENT, [success]
     took = [line("p50", lambda one: one.took_at(MEDIAN)), line("p95", lambda one: one.took_at(SLOW))]
@@ -66,6 +65,15 @@ def _outcomes(line: Callable[..., Series]) -> list[Series]:
     ]
 
 
+def _tokens(line: Callable[..., Series]) -> list[Series]:
+    """Part the total, so that stacked they are it."""
+    return [
+        line("In", lambda one: one.tokens_input),
+        line("Out", lambda one: one.tokens_output),
+        line("Cached", lambda one: one.tokens_cached),
+    ]
+
+
 def part_chart(parts: Sequence[Part], asked: Asked) -> Chart:
     """Draw the greatest values side by side, by what they are ordered by; the table has the rest."""
     # All the others together would dwarf each.
@@ -78,10 +86,7 @@ def part_chart(parts: Sequence[Part], asked: Asked) -> Chart:
         Order.RUNS: (_outcomes(bar), Unit.COUNT),
         Order.FAILED: ([bar("Failed", lambda one: one.failed, Tone.BAD)], Unit.COUNT),
         Order.COST: ([bar("Cost", lambda one: one.cost)], Unit.DOLLARS),
-        Order.TOKENS: (
-            [bar("In", lambda one: one.tokens_input), bar("Out", lambda one: one.tokens_output)],
-            Unit.COUNT,
-        ),
+        Order.TOKENS: (_tokens(bar), Unit.COUNT),
     }[asked.order]
     name = NAMES[asked.by]
     title = f"{ORDERS[asked.order]} by {name.lower()}"

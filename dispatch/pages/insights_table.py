@@ -36,7 +36,16 @@ LISTED_BY = (By.FLOW, By.MODEL, By.HOST, By.KIND)
 _NO_REASON = "-"
 HEADINGS = (
     *("Runs", "Completed", "Policy", "Failed", "Success"),
-    *("Cost", "Tokens in", "Tokens out", "Duration p50", "Duration p95", "Waiting p50", "Waiting p95"),
+    *(
+        "Cost",
+        "Tokens in",
+        "Tokens out",
+        "Tokens cached",
+        "Duration p50",
+        "Duration p95",
+        "Waiting p50",
+        "Waiting p95",
+    ),
 )
 
 
@@ -97,6 +106,7 @@ def _cells(one: Totals) -> tuple[str, ...]:
         dollars(one.cost),
         amount(one.tokens_input),
         amount(one.tokens_output),
+        amount(one.tokens_cached),
         *map(seconds, spans),
     )
 

@@ -56,5 +56,14 @@ def test_money_is_written_as_fine_as_it_needs_to_be(value, words):
 def test_what_is_absent_is_a_dash_and_never_0():
     assert wording.amount(None) == wording.moment(None) == wording.span(None, NOON) == "—"
     assert wording.amount(0) == "0"
-    assert wording.exit_code(None) == "no container ended before our eyes"
+    assert wording.exit_code(None) == "none: the worker saw no container of it end"
+    assert wording.exit_code(2, "runner-policy") == wording.exit_code(2) == "2 (refused by the runner)"
+    for reason in ("operator-cancel", "operator-stop", "worker-abort"):
+        assert wording.exit_code(2, reason) == "2 (stopped)"
     assert wording.exit_code(77) == "77 (unknown)"
+
+
+def test_what_is_neither_input_nor_output_of_a_total_is_cached():
+    assert wording.cached({"input": 10, "output": 5, "total": 115, "cost": None}) == 100
+    assert wording.cached({"input": 10, "output": 5, "total": 1}) == 0
+    assert [wording.cached(one) for one in ({}, {"total": 5, "input": 1}, {"total": None})] == [None] * 3

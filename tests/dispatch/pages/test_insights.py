@@ -75,12 +75,12 @@ def test_a_page_is_a_handful_of_statements_and_says_the_figures(client, carol, g
     assert "Runs 3 1 completed, 1 policy, 1 failed before: none" in text
     assert "Success 50 % completed of completed and failed" in text
     assert "Cost $1.24 $0.41 a run" in text
-    assert "Tokens 373,560 57,300 in, 7,260 out" in text
+    assert "Tokens 373,560 57,300 in, 7,260 out, 309,000 cached" in text
     assert "median; p95" in text
     if given.get("by") == "end":
         assert "Failed, stalled Its worker vanished while it ran" in text
     else:
-        assert re.search(r"audit 3 1 1 1 50 % \$1\.24 57,300 7,260 ", text)
+        assert re.search(r"audit 3 1 1 1 50 % \$1\.24 57,300 7,260 309,000 ", text)
 
 
 def test_what_an_agent_named_is_text_everywhere(client, carol):
