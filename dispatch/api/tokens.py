@@ -62,11 +62,13 @@ def owner(username: str | None) -> User:
     return found
 
 
-def revoke(name: str) -> None:
-    """Forget a token; from here on it is refused. `ConfigurationError` when there is none of that name."""
-    deleted, _ = ApiToken.objects.filter(name=name).delete()
-    if not deleted:
+def revoke(name: str) -> User:
+    """Forget a token, refused from here on; answer whose it was. `ConfigurationError` when there is none."""
+    found = ApiToken.objects.select_related("user").filter(name=name).first()
+    if found is None:
         raise ConfigurationError(f"There is no token {name!r}; `manage.py apitoken list` names them.")
+    found.delete()
+    return found.user
 
 
 def bearer_of(token: str, now: datetime) -> User | None:

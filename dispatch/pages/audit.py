@@ -10,6 +10,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import DatabaseError
 from django.http import HttpRequest
@@ -65,16 +66,25 @@ def record(
     message = {"action": action, "reason": one_line(reason)[:LONGEST_TEXT], "before": before, "after": after}
     log.event("operator_action", action=action, user=request.user.pk)
     try:
-        LogEntry.objects.create(
-            user_id=int(request.user.pk or 0),
-            content_type=ContentType.objects.get_for_model(Fleet),
-            object_id=one_line(target)[:_LONGEST_TARGET],
-            object_repr=one_line(target)[:_LONGEST_TARGET],
-            action_flag=CHANGE,
-            change_message=json.dumps(message, sort_keys=True),
-        )
+        _keep(int(request.user.pk or 0), target, message)
     except DatabaseError:
         log.event("operator_action_unlogged", action=action, user=request.user.pk)
         messages.warning(request, _UNLOGGED, fail_silently=True)
         return False
     return True
+
+
+def record_command(user: User, action: str, target: str, *, command: str, after: Any = None) -> None:
+    """Keep what a command did for `user`: it has none of its own who asks. Raises Django's DatabaseError."""
+    _keep(user.pk, target, {"action": action, "command": command, "after": after})
+
+
+def _keep(user_id: int, target: str, message: dict[str, Any]) -> None:
+    LogEntry.objects.create(
+        user_id=user_id,
+        content_type=ContentType.objects.get_for_model(Fleet),
+        object_id=one_line(target)[:_LONGEST_TARGET],
+        object_repr=one_line(target)[:_LONGEST_TARGET],
+        action_flag=CHANGE,
+        change_message=json.dumps(message, sort_keys=True),
+    )

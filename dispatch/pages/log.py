@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from django.conf import settings
-from django.contrib.admin.models import LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -21,6 +23,10 @@ from dispatch.pages.veil import veiled
 OLDER_THAN = "older_than"
 _AT_ONCE = 50
 _MOST_DIGITS = 18
+_OURS = Q(content_type__app_label=Fleet._meta.app_label, content_type__model=Fleet._meta.model_name)
+# Who may log in, and what each may do, is part of who did what.
+_ACCOUNTS = Q(content_type__app_label="auth", content_type__model__in=("user", "group"))
+_VERBS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
 
 
 @page(Access.VIEW)
@@ -43,10 +49,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
 
 def _lines(older_than: int | None, *, may_configure: bool) -> list[Line]:
     """Read a page of entries and one more, the newest first."""
-    kind = Fleet._meta
-    entries = LogEntry.objects.filter(
-        content_type__app_label=kind.app_label, content_type__model=kind.model_name
-    ).select_related("user")
+    entries = LogEntry.objects.filter(_OURS | _ACCOUNTS).select_related("user", "content_type")
     if older_than is not None:
         entries = entries.filter(pk__lt=older_than)
     veil = partial(veiled, environment=settings.PIDISPATCH_ENVIRONMENT)
@@ -56,9 +59,19 @@ def _lines(older_than: int | None, *, may_configure: bool) -> list[Line]:
             entry.action_time,
             entry.user.get_username(),
             entry.object_repr,
-            entry.change_message,
+            _message(entry),
             may_configure=may_configure,
             veil=veil,
         )
         for entry in entries.order_by("-pk")[: _AT_ONCE + 1]
     ]
+
+
+def _message(entry: LogEntry) -> str:
+    """Read an entry's message; of Django's own, which names fields and no values, make one like ours."""
+    kind, given = entry.content_type, entry.change_message
+    if kind is None or kind.app_label == Fleet._meta.app_label or given.startswith("{"):
+        return given
+    action = f"{kind.model}-{_VERBS.get(entry.action_flag, 'touched')}"
+    changed = entry.get_change_message() if entry.action_flag == CHANGE else None
+    return json.dumps({"action": action, "after": changed})

@@ -14,8 +14,12 @@ from typing import Any
 from dispatch.console.arguments import one_line
 from runs.wording import ABSENT, moment
 
-# What these change are switches and jobs; of others before and after are parts of the operator's files.
-_OPEN_TO_ALL = ("host-", "pause", "resume", "stop", "cancel", "rerun", "schedule-")
+# What these change are switches, jobs and accounts; of others before and after are parts of the operator's
+# files.
+_OPEN_TO_ALL = (
+    *("host-", "pause", "resume", "stop", "cancel", "rerun", "schedule-"),
+    *("user-", "group-", "token-"),
+)
 _MOST_LINES = 60
 _LONGEST_LINE = 300
 _FEW_LINES = 5
@@ -70,7 +74,7 @@ def line(
     return Line(
         id=entry_id,
         when=f"{moment(when)} UTC",
-        who=who,
+        who=f"manage.py {command}, for {who}" if (command := _text(told.get("command"))) else who,
         action=action or ABSENT,
         target=hide(one_line(target)),
         reason=hide(_text(told.get("reason"))),

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
 from dispatch.api import tokens
 from dispatch.console.arguments import HIDDEN, duration
 from dispatch.models import ApiToken
+from dispatch.pages import audit
 from pidispatch_site import schema
 from pidispatch_site.errors import OperationalError
 from pidispatch_site.places import StateDirectory
@@ -45,7 +47,8 @@ class Command(BaseCommand):
                 case "create":
                     self._create(options)
                 case "revoke":
-                    tokens.revoke(options["name"])
+                    with transaction.atomic():
+                        _log(tokens.revoke(options["name"]), "token-revoked", options["name"])
                     self.stderr.write(f"{options['name']} is refused from now on.", str)
                 case _:
                     self._list()
@@ -53,8 +56,11 @@ class Command(BaseCommand):
             raise OperationalError(f"The database of this host cannot be used: {error}.") from error
 
     def _create(self, options: dict[str, Any]) -> None:
-        user = tokens.owner(options["user"])
-        token = tokens.create(options["name"], user=user, lifetime=options["lifetime"], now=datetime.now(UTC))
+        name, lifetime = options["name"], options["lifetime"]
+        with transaction.atomic():
+            user = tokens.owner(options["user"])
+            token = tokens.create(name, user=user, lifetime=lifetime, now=datetime.now(UTC))
+            _log(user, "token-created", name, {"for": str(lifetime) if lifetime else "until it is revoked"})
         self.stderr.write(
             f"A token for what {user.get_username()} may see. It is shown this once; send it as"
             " `Authorization: Bearer …`.",
@@ -72,6 +78,10 @@ class Command(BaseCommand):
         for row in rows:
             line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             self.stdout.write(line.rstrip())
+
+
+def _log(user: User, action: str, name: str, after: Any = None) -> None:
+    audit.record_command(user, action, name, command="apitoken", after=after)
 
 
 def _row(token: ApiToken) -> tuple[str, ...]:

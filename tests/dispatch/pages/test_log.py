@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from io import StringIO
 
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Permission, User
 from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
 from django.db import connection
 from django.test import RequestFactory, override_settings
 from django.test.utils import CaptureQueriesContext
@@ -16,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from dispatch.models import Fleet
 from dispatch.pages import audit
 from dispatch.pages.log_lines import line
+from pidispatch_site import login
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.queuekit import everything
 
@@ -95,9 +98,35 @@ def test_switches_and_jobs_are_for_everybody(action, client, carol):
     assert [one for one in ("job: local-1", "job: local-2") if one not in page] == []
 
 
+def test_accounts_and_tokens_are_told_without_secrets(client, carol, admin_client):
+    call_command("apitoken", "create", "ci", stdout=(token := StringIO()), stderr=StringIO())
+    call_command("apitoken", "revoke", "ci", stderr=StringIO())
+    login.operator("dora", create=True)
+    password = "a-Long-1-enough"
+    sent = {"username": "eve", "usable_password": "true", "password1": password, "password2": password}
+    admin_client.post("/admin/auth/user/add/", sent)
+    eve = User.objects.get(username="eve")
+    changed = {"password1": password[::-1], "password2": password[::-1], "usable_password": "true"}
+    admin_client.post(f"/admin/auth/user/{eve.pk}/password/", {**changed, "set-password": "x"})
+    admin_client.post(f"/admin/auth/user/{eve.pk}/delete/", {"post": "yes"})
+    page = client.get(PAGE).content.decode()
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    for part in (
+        "manage.py apitoken, for api token-created ci for: until it is revoked",
+        "manage.py apitoken, for api token-revoked ci",
+        "manage.py loginlink, for dora user-added dora",
+        "admin user-added eve",
+        "admin user-changed eve Changed password.",
+        "admin user-deleted eve",
+    ):
+        assert part in text, part
+    for secret in (token.getvalue().strip(), password, password[::-1], eve.password):
+        assert secret not in page
+
+
 def test_pages_are_walked_by_key_to_the_first_action(client, carol):
     kind = ContentType.objects.get_for_model(Fleet)
-    other = ContentType.objects.get_for_model(User)
+    other = ContentType.objects.get_for_model(Permission)
     LogEntry.objects.bulk_create(
         LogEntry(
             user=carol,
