@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dispatch.console.findings import Mark
 from dispatch.console.fleet_facts import FleetFacts
 from dispatch.console.obstacles import Obstacle, QueueFacts, obstacle
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.queue.entries import Entry
 from dispatch.schedules.definition import Schedule
-from dispatch.schedules.missed import Verdict
+from dispatch.schedules.missed import MissedReason, Verdict
 from dispatch.schedules.notes import Acted, Torn
 from dispatch.triggers.entries import CronOn, Trigger
 from hosts.rows import HostRow
+
+# What no clock ends: somebody has to act.
+_FAILS = {MissedReason.TORN_DOWN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +111,14 @@ class Line:
     def is_alarm(self) -> bool:
         """Whether a person should look after it."""
         return bool(self.remedy)
+
+    @property
+    def mark(self) -> Mark:
+        """How bad it is, alike wherever it is told."""
+        if not self.is_alarm:
+            return Mark.OK
+        reasons = {self.state, self.verdict.reason if self.verdict else None}
+        return Mark.FAILED if reasons & _FAILS else Mark.WARNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

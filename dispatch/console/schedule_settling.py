@@ -17,10 +17,5 @@ def settling(overview: Overview) -> Overview:
     return replace(overview, lines=tuple(map(_calm, overview.lines)), disagreed_with=())
 
 
-def is_settling(line: Line) -> bool:
-    """Whether this is one that was told calmly."""
-    return line.state in _OF_A_CHANGE and not line.is_alarm
-
-
 def _calm(line: Line) -> Line:
     return replace(line, words=_WORDS, remedy="") if line.state in _OF_A_CHANGE else line

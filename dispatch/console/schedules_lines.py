@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from dispatch.console.findings import Mark
 from dispatch.console.findings_shown import Marks
 from dispatch.console.instants import ahead, span, stamp
 from dispatch.console.schedule_facts import Installed, LastRun, Line, Overview
@@ -67,7 +66,7 @@ def _head(overview: Overview) -> Iterator[str]:
 
 
 def _schedule(line: Line, overview: Overview, marks: Marks, columns: int) -> Iterator[str]:
-    mark = "-" if line.state == NOT_ASKED else marks[Mark.WARNING if line.is_alarm else Mark.OK]
+    mark = "-" if line.state == NOT_ASKED else marks[line.mark]
     what = _what(line)
     yield f"{mark} {line.id}: {line.pattern or 'unreadable'}{f' ({line.zone})' if line.zone else ''}{what}"
     details = [_next(line, overview), _stands(line, overview.now_ms)]

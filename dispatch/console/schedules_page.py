@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
+from dispatch.console.findings import Mark
 from dispatch.console.instants import ahead, stamp
 from dispatch.console.schedule_facts import LastRun, Line, Overview
-from dispatch.console.schedule_settling import is_settling
 from dispatch.console.schedules_lines import last, where
 from dispatch.console.schedules_notes import besides_adoption, headline
 from dispatch.console.trigger_words import matches, matches_kind, once, slot
@@ -24,6 +24,7 @@ from dispatch.triggers.entries import Run, Trigger
 
 # A page that a browser lays out at once.
 MOST_SHOWN = 500
+_GRAVEST_FIRST = (Mark.FAILED, Mark.WARNING, Mark.OK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Listed:
 def listed(overview: Overview, search: str, *, is_editor: bool) -> Listed:
     """Lay it out; `search` is the beginning of the ids that are shown. First come those to look after."""
     found = [line for line in overview.lines if line.id.startswith(search)]
-    found.sort(key=lambda line: not line.is_alarm)
+    found.sort(key=lambda line: _GRAVEST_FIRST.index(line.mark))
     file = overview.file
     return Listed(
         head=headline(overview),
@@ -119,11 +120,9 @@ def _what(run: Run, *, is_editor: bool) -> str:
 
 
 def _tone(line: Line) -> str:
-    if is_settling(line):
-        return "calm"
     if line.is_alarm:
-        return "bad"
-    return "good" if line.state in {"ok", Standing.RUNNING} else "warn"
+        return "bad" if line.mark is Mark.FAILED else "warn"
+    return "good" if line.state in {"ok", Standing.RUNNING} else "calm"
 
 
 def _url(run: LastRun | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dispatch.console import triggers_file
 from dispatch.console.counts import number_of
-from dispatch.console.findings import Area, Finding
+from dispatch.console.findings import Area, Finding, Mark
 from dispatch.console.fleet_words import named
 from dispatch.console.schedule_facts import Line, Overview, TableLook
 from dispatch.console.triggers_file import VARIABLE, TriggersFile
@@ -25,8 +25,6 @@ _USUAL = "triggers.json"
 _SEE = "docs/triggers.md says what is allowed."
 # Of what is told one by one.
 _MOST_TOLD = 20
-# What no clock ends: somebody has to act.
-_FAILS = frozenset({MissedReason.TORN_DOWN.value})
 
 
 def file_of(known: Known) -> TriggersFile:
@@ -149,8 +147,7 @@ def _is_told(line: Line, file: TriggersFile) -> bool:
 
 def _alarm(line: Line) -> Finding:
     hosts = tuple(filter(None, (host_of_queue(one.queue) for one in line.installed)))
-    torn = line.state in _FAILS or (line.verdict is not None and line.verdict.reason in _FAILS)
-    tell = AREA.failed if torn else AREA.warning
+    tell = AREA.failed if line.mark is Mark.FAILED else AREA.warning
     check = Standing.MISSED.value if line.state == Standing.MISSED else line.state
     return tell(check, f"schedule {line.id}: {line.words}", line.remedy, hosts=hosts)
 

@@ -75,7 +75,7 @@ def fleet_view(facts: FleetFacts, wanted: Wanted) -> FleetView:
     chosen = [host for host in facts.hosts if _is_wanted(host, wanted, named)]
     return FleetView(
         at=stamp(facts.now_ms),
-        figures=tuple(_figures(facts, named)),
+        figures=tuple(_figures(facts, named, len(findings))),
         hosts=host_lines(facts, chosen[:MOST_SHOWN], findings),
         more=max(0, len(chosen) - MOST_SHOWN),
         known=len(facts.hosts),
@@ -94,7 +94,7 @@ def _is_wanted(host: HostLook, wanted: Wanted, named: frozenset[str]) -> bool:
     return wanted.show in ("", host.presence.value)
 
 
-def _figures(facts: FleetFacts, named: frozenset[str]) -> Iterator[Figure]:
+def _figures(facts: FleetFacts, named: frozenset[str], findings: int) -> Iterator[Figure]:
     counts = Counter(host.presence for host in facts.hosts)
     for presence, level in ((Presence.ALIVE, "good"), (Presence.LATE, "warn"), (Presence.GONE, "bad")):
         count = counts[presence]
@@ -105,8 +105,7 @@ def _figures(facts: FleetFacts, named: frozenset[str]) -> Iterator[Figure]:
     yield Figure("Jobs waiting", total_of([queue.waiting for queue in queues]))
     asleep = [count for queue in queues for count in (queue.deferred, queue.held)]
     yield Figure("Deferred or held", total_of(asleep))
-    count = sum(host.name in named for host in facts.hosts)
-    yield Figure("Hosts to look after", str(count), "warn" if count else "", LOOK_AFTER)
+    yield Figure("To look after", str(findings), "warn" if findings else "", LOOK_AFTER if named else "")
 
 
 def _others(facts: FleetFacts) -> Iterator[QueueLook]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,12 +10,14 @@ from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.findings import Finding, Mark
 from dispatch.console.instants import span
-from dispatch.console.schedule_facts import Overview
+from dispatch.console.schedule_facts import Line, Overview
 from dispatch.console.schedules_notes import headline
 from dispatch.pages.doctor_rounds import Looked
 
 _MOST_SCHEDULES = 8
 _MOST_FINDINGS = 30
+# What the doctor says of one schedule; each is told once, below.
+_OF_A_SCHEDULE = re.compile(r"schedule \S+: ")
 # What these say quotes from operators' files and variables, which may be anything: here stands what it is
 # about, and the doctor's own output has the rest.
 _QUOTING = {
@@ -54,16 +57,21 @@ class Concerns:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """The schedules to look after: a sentence on all; each as id, words and what to do; `more` left out."""
+    """The schedules to look after: a sentence on all; each as tone, id, words, remedy; `more` left out."""
 
     head: str
-    listed: list[tuple[str, str, str]]
+    listed: list[tuple[str, str, str, str]]
     more: int
 
 
-def concerns(now: Sequence[Finding], looked: Looked, veil: Callable[[str], str]) -> Concerns:
-    """Put together what the fleet shows now and what the doctor found; what both tell is shown once."""
-    doctor = looked.findings or ()
+def concerns(
+    now: Sequence[Finding], looked: Looked, veil: Callable[[str], str], *, with_schedules: bool = True
+) -> Concerns:
+    """Put together what the fleet shows now and what the doctor found; what both tell is shown once.
+
+    Without `with_schedules` what the doctor says of single schedules is left out.
+    """
+    doctor = [one for one in looked.findings or () if with_schedules or not _is_of_a_schedule(one)]
     told = {(one.area, one.check): one for one in (*now, *doctor) if one.mark is Mark.FAILED}
     fresh = {(one.area, one.check) for one in now}
     of_now = [one for one in now if (one.area, one.check) not in told]
@@ -81,17 +89,25 @@ def concerns(now: Sequence[Finding], looked: Looked, veil: Callable[[str], str])
     )
 
 
+def _is_of_a_schedule(one: Finding) -> bool:
+    return one.area == "triggers" and _OF_A_SCHEDULE.match(one.text) is not None
+
+
 def missed(overview: Overview, veil: Callable[[str], str]) -> Missed:
     """Pick the schedules that somebody should look after."""
-    alarms = [line for line in overview.lines if line.is_alarm]
+    alarms = sorted((line for line in overview.lines if line.is_alarm), key=_is_less)
     return Missed(
         head=headline(overview),
         listed=[
-            (one_line(line.id), veil(one_line(line.words)), veil(one_line(line.remedy)))
+            (_TONES[line.mark], one_line(line.id), veil(one_line(line.words)), veil(one_line(line.remedy)))
             for line in alarms[:_MOST_SCHEDULES]
         ],
         more=max(0, len(alarms) - _MOST_SCHEDULES),
     )
+
+
+def _is_less(line: Line) -> bool:
+    return line.mark is not Mark.FAILED
 
 
 def _unquoted(one: Finding) -> Finding:

@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from dispatch.console import budget, fleet, schedules, triggers_file
+from dispatch.console.adoption import is_fresh
 from dispatch.console.budget import CapsInForce
 from dispatch.console.fleet_facts import FleetFacts
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.schedule_facts import Overview
 from dispatch.console.schedule_runs import last_runs
+from dispatch.console.schedule_settling import settling
+from dispatch.console.triggers_file import TriggersFile
 from dispatch.doctor.bounded import within
-from dispatch.pages import overview_history
+from dispatch.pages import followed, overview_history
 from dispatch.pages.banner import switch_state
 from dispatch.pages.doctor_rounds import ROUNDS
 from dispatch.pages.overview_budget import Bar, bars, scope_notes
@@ -78,7 +81,12 @@ def read_care(seen: Sight) -> Care:
     now = warnings(facts) if isinstance(facts, FleetFacts) else ()
     overview = _schedules(seen, facts)
     return Care(
-        concerns=concerns(now, ROUNDS.look(settings.PIDISPATCH_ENVIRONMENT), _veiled),
+        concerns=concerns(
+            now,
+            ROUNDS.look(settings.PIDISPATCH_ENVIRONMENT),
+            _veiled,
+            with_schedules=isinstance(overview, Unseen),
+        ),
         missed=missed(overview, _veiled) if isinstance(overview, Overview) else None,
         missed_unseen=_veiled(overview.why) if isinstance(overview, Unseen) else "",
     )
@@ -98,7 +106,16 @@ def _schedules(seen: Sight, facts: FleetFacts | Unseen) -> Overview | Unseen:
     if isinstance(begun, Unseen):
         return begun
     last = begun.last(last_runs)
-    return seen.read(lambda client: schedules.finish(client, begun, last))
+    overview = seen.read(lambda client: schedules.finish(client, begun, last))
+    return settling(overview) if isinstance(overview, Overview) and _is_new(file) else overview
+
+
+def _is_new(file: TriggersFile) -> bool:
+    path = file.path
+    try:
+        return path is not None and is_fresh(within(_FILES_SECONDS, lambda: followed.standing(path).age_ms))
+    except TimeoutError:
+        return False
 
 
 def _caps() -> tuple[CapsInForce | None, str]:

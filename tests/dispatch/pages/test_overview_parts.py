@@ -14,12 +14,15 @@ from dispatch.console.budget import Budget
 from dispatch.console.findings import Area
 from dispatch.console.fleet_facts import Pause
 from dispatch.console.instants import stamp
+from dispatch.console.schedule_facts import Line, Overview
+from dispatch.console.schedules_page import listed
+from dispatch.console.triggers_file import TriggersFile
 from dispatch.money.reading import BudgetUse, Standing, WindowUse
 from dispatch.money.windows import Window
 from dispatch.pages.doctor_rounds import SECONDS_APART, Looked, Rounds
 from dispatch.pages.overview_budget import bars, scope_notes
 from dispatch.pages.overview_cards import fleet_cards
-from dispatch.pages.overview_findings import concerns
+from dispatch.pages.overview_findings import concerns, missed
 from dispatch.pages.switch_state import state_of
 from dispatch.pages.veil import HIDDEN, veiled
 from hosts.rows import Unreachable
@@ -171,6 +174,23 @@ def test_a_finding_of_both_is_told_once_and_the_graver():
 
     assert [one.text for one in told.listed] == ["two", "a is late"]
     assert told.doctor == "The doctor looked 1 min 1 s ago: 1 of 3 checks ok."
+    assert "for the first time" in concerns([], Looked(), str).doctor
+
+
+def test_a_torn_down_schedule_is_as_bad_everywhere_and_told_once():
+    said = {"pattern": "@daily", "zone": "UTC", "words": "look", "remedy": "Mend it."}
+    lines = tuple(Line(id=state, state=state, **said) for state in ("missed", "torn-down"))
+    overview = Overview(now_ms=NOW, file=TriggersFile(), lines=lines)
+    doctor = (Area("triggers").failed("torn-down", "schedule torn-down: look", "Mend it."),)
+
+    assert [one[:2] for one in missed(overview, str).listed] == [("bad", "torn-down"), ("warn", "missed")]
+    shown = listed(overview, "", is_editor=False).rows
+    assert [(one.line.id, one.tone) for one in shown] == [("torn-down", "bad"), ("missed", "warn")]
+    assert [one.tone for one in concerns((), Looked(doctor, 1.0), str).listed] == ["bad"]
+    assert not concerns((), Looked(doctor, 1.0), str, with_schedules=False).listed
+
+
+def test_what_the_doctor_has_not_seen_is_said():
     assert "for the first time" in concerns([], Looked(), str).doctor
     assert "failed to look 1 min 1 s ago" in concerns([], Looked((), 61.0), str).doctor
 
