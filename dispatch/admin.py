@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 
 from dispatch.models import Schedule
 from dispatch.pages import users
+from pidispatch_site.error_pages import NotPermittedError
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Schedule]
@@ -53,7 +53,7 @@ class ScheduleAdmin(_ModelAdmin):
     def _guarded(self, view: _View) -> Callable[..., HttpResponseBase]:
         def answer(request: HttpRequest) -> HttpResponseBase:
             if not self.has_view_permission(request):
-                raise PermissionDenied
+                raise NotPermittedError("dispatch.view_schedule", ("viewer", "operator", "admin"))
             if request.method not in {"GET", "HEAD"}:
                 return HttpResponseNotAllowed(["GET", "HEAD"])
             return view(request)

@@ -15,8 +15,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer 403."""
-    return error_pages.respond(request, error_pages.FORBIDDEN)
+    """Answer 403, with the permission that is missing."""
+    return error_pages.respond(request, error_pages.forbidden(exception))
 
 
 def forged(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -1,15 +1,18 @@
 """What the web process answers when it cannot: a page in words, or JSON where programs ask; never a detail.
 
-Neither asks the database nor a template of the admin, which may be what is away.
+Somebody who is logged in keeps the navigation where that can be had: not when the database is away, nor after
+a mistake of ours, which may lie in what the frame of a page needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from django.db import InterfaceError, InternalError, OperationalError
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 from django.utils.cache import add_never_cache_headers
@@ -18,6 +21,8 @@ from pidispatch_site.errors import ConfigurationError, PidispatchError
 
 _FOR_PROGRAMS = re.compile(r"/(?:api|metrics)(?:/|\Z)")
 _RETRY_SECONDS = 10
+_PLAIN = "pidispatch_site/error.html"
+_IN_FRAME = "pidispatch_site/error_inside.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,9 @@ FORBIDDEN = Answer(
     403,
     "forbidden",
     "You may not see or do this",
-    "Your account has no permission for it. Whoever looks after pi-dispatch can put it into one of the groups"
-    " viewer, operator or admin. Nothing was changed.",
+    "Your account has no permission for it. Ask a superuser, or somebody of the group admin, to put it into a"
+    " group: viewer sees, operator also acts on hosts, queues and jobs, admin also changes schedules and"
+    " settings, reads what jobs printed and manages users. Nothing was changed.",
 )
 FORGED = Answer(
     403,
@@ -86,6 +92,9 @@ UNAVAILABLE = Answer(
 )
 
 
+_FRAMELESS = (NO_DATABASE, BROKEN)
+
+
 def outage(error: BaseException | None) -> Answer | None:
     """Say what is away where that is why a view failed; None for a mistake of ours."""
     match error:
@@ -100,18 +109,53 @@ def outage(error: BaseException | None) -> Answer | None:
             return None
 
 
+class NotPermittedError(PermissionDenied):
+    """A refusal that names what is needed; Django's own does not."""
+
+    def __init__(self, permission: str, groups: Sequence[str]) -> None:
+        self.permission = permission
+        self.groups = tuple(groups)
+        super().__init__(permission)
+
+
+def forbidden(error: Exception) -> Answer:
+    """Say what permission is missing, and which ready group has it, where the error knows."""
+    if not isinstance(error, NotPermittedError):
+        return FORBIDDEN
+    groups = " or ".join(error.groups)
+    return replace(
+        FORBIDDEN,
+        text=f"It needs the permission {error.permission}, which the group {groups} has. Ask a superuser, or"
+        " somebody of the group admin, to give it to your account. Nothing was changed.",
+    )
+
+
 def respond(request: HttpRequest, answer: Answer) -> HttpResponse:
     """Answer a person with a page, and a program with JSON."""
     response: HttpResponse
     if _FOR_PROGRAMS.match(request.path_info):
         response = refusal(answer.status, answer.code, answer.title + ".")
     else:
-        page = loader.render_to_string("pidispatch_site/error.html", {"answer": answer})
+        page = _inside(request, answer) or loader.render_to_string(_PLAIN, {"answer": answer})
         response = HttpResponse(page, status=answer.status)
         add_never_cache_headers(response)
     if answer.status == UNAVAILABLE.status:
         response["Retry-After"] = str(_RETRY_SECONDS)
     return response
+
+
+def _inside(request: HttpRequest, answer: Answer) -> str | None:
+    """Render in the console's frame, for somebody who is logged in; None where that cannot be told."""
+    # A request that was refused early has no user yet.
+    if answer in _FRAMELESS or not hasattr(request, "user"):
+        return None
+    try:
+        if not admin.site.has_permission(request):
+            return None
+        context = {**admin.site.each_context(request), "title": answer.title, "answer": answer}
+        return loader.render_to_string(_IN_FRAME, context, request)
+    except (DatabaseError, PidispatchError):
+        return None
 
 
 def refusal(

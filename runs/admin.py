@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from pidispatch_site.error_pages import NotPermittedError
 from runs import (
     export,
     fleet_notice,
@@ -127,7 +127,7 @@ class RunAdmin(_ModelAdmin):
         """Send the raw log as plain text, to who may read what jobs print."""
         self._require_view(request)
         if not request.user.has_perm(run_page.READ_OUTPUT):
-            raise PermissionDenied
+            raise NotPermittedError(run_page.READ_OUTPUT, ("admin",))
         run, folder = _run(object_id), run_page.logs_folder()
         try:
             found = raw_log.pieces(folder, run.job_id) if folder else None
@@ -156,7 +156,7 @@ class RunAdmin(_ModelAdmin):
 
     def _require_view(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
-            raise PermissionDenied
+            raise NotPermittedError("runs.view_run", ("viewer", "operator", "admin"))
 
     def _render(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
         frame = {**self.admin_site.each_context(request), "opts": Run._meta}

@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from functools import wraps
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.views.decorators.cache import never_cache
+
+from pidispatch_site.error_pages import NotPermittedError
 
 View = Callable[..., HttpResponseBase]
 
@@ -31,6 +32,8 @@ class Access(StrEnum):
     OUTPUT = "dispatch.read_job_output"
 
 
+# The ready groups that have it; what is not named here only admin has.
+_READY = {Access.VIEW: ("viewer", "operator", "admin"), Access.OPERATE: ("operator", "admin")}
 #: What changes nothing.
 SAFE = ("GET", "HEAD")
 
@@ -46,7 +49,7 @@ def page(needs: Access, *, methods: Collection[str] = SAFE) -> Callable[[View], 
         @wraps(view)
         def answer(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             if not request.user.has_perm(needs):
-                raise PermissionDenied
+                raise refused(needs)
             if request.method not in methods:
                 return HttpResponseNotAllowed(sorted(methods))
             return view(request, *args, **kwargs)
@@ -64,4 +67,9 @@ def action(needs: Access = Access.OPERATE) -> Callable[[View], View]:
 def require(request: HttpRequest, needs: Access) -> None:
     """Raise PermissionDenied where a part of a view needs more than the view itself."""
     if not request.user.has_perm(needs):
-        raise PermissionDenied
+        raise refused(needs)
+
+
+def refused(needs: Access) -> NotPermittedError:
+    """Name what is missing and the ready groups that have it (dispatch.0002), for the page of the refusal."""
+    return NotPermittedError(needs, _READY.get(needs, ("admin",)))

@@ -8,7 +8,8 @@ from itertools import cycle
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
 from django.contrib.sessions.models import Session
 from django.db import OperationalError
 from django.test import Client, override_settings
@@ -18,6 +19,7 @@ from dispatch.ids import rq_id
 from hosts import keys as hosts_keys
 from hosts import roster, switches
 from pidispatch_site import login
+from pidispatch_site.errors import ConfigurationError
 from runs import rows
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear
@@ -259,6 +261,59 @@ def test_a_refusal_is_a_page_in_words_without_a_detail(status, ask, db):
         assert detail not in page
 
 
+ALL_GROUPS = "the group viewer or operator or admin has"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "part"),
+    [
+        ("/admin/fleet/", 403, f"needs the permission dispatch.view_fleet, which {ALL_GROUPS}"),
+        ("/admin/runs/run/job-1/json/", 403, f"needs the permission runs.view_run, which {ALL_GROUPS}"),
+        (
+            "/admin/dispatch/schedule/",
+            403,
+            f"needs the permission dispatch.view_schedule, which {ALL_GROUPS}",
+        ),
+        ("/admin/switch/pause/", 403, "dispatch.operate_fleet, which the group operator or admin has"),
+        ("/admin/auth/group/", 403, "admin also changes schedules and settings"),
+        ("/admin/none/", 404, "There is nothing here"),
+        ("/nowhere", 404, "There is nothing here"),
+    ],
+)
+def test_who_is_in_keeps_the_way_around_where_he_is_refused(path, status, part, db, here):
+    user = User.objects.create_user("kim", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_user"))
+    browser = Client()
+    browser.force_login(user)
+
+    answer = browser.get(path)
+    page = answer.content.decode()
+
+    assert answer.status_code == status
+    for there in (part, "Log out", '<a href="/admin/auth/user/"'):
+        assert there in page
+    inert(path, page)
+
+
+def test_what_is_away_costs_the_page_no_more_than_the_way_around(master, monkeypatch):
+    monkeypatch.setattr("pidispatch_site.login._page", _raising(ConfigurationError("canary")))
+    page = master.get("/login/none").content.decode()
+    assert "configuration of this host has a fault" in page
+    assert "Log out" in page
+
+    monkeypatch.setattr(admin.site, "each_context", _raising(OperationalError("away")))
+    page = master.get("/login/none").content.decode()
+    assert "configuration of this host has a fault" in page
+    assert "Log out" not in page
+
+
+def _raising(error):
+    def fails(*_args, **_kwargs):
+        raise error
+
+    return fails
+
+
 PLACES = {
     "view": "pidispatch_site.login._page",
     "middleware": "django.contrib.messages.middleware.default_storage",
@@ -278,12 +333,9 @@ class _MistakeError(Exception):
 )
 @pytest.mark.parametrize("where", PLACES)
 def test_what_fails_is_told_without_a_detail(where, error, status, part, db, monkeypatch, events):
-    def fails(*_args, **_kwargs):
-        raise error
-
     browser = Client(raise_request_exception=False)
     browser.force_login(login.operator(None)[0])
-    monkeypatch.setattr(PLACES[where], fails)
+    monkeypatch.setattr(PLACES[where], _raising(error))
 
     answer = browser.get("/login/none")
 
