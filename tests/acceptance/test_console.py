@@ -23,6 +23,7 @@ from tests.harness.browser import missing
 from tests.harness.by_words import control
 from tests.harness.console_stage import HOSTS, PRINTED, RUNNING, Stage, console_stage, kind_of
 from tests.harness.manage import answered
+from tests.harness.web_process import PASSWORD
 from tests.harness.worker_process import until
 
 pytestmark = pytest.mark.chromium
@@ -69,8 +70,26 @@ def test_every_page_is_there_and_usable_for_everybody(stage, role):
             if is_page and not is_file and kind_of(link) not in known:
                 known.add(kind_of(link))
                 found.append(link)
-    print(role, len(found), [kind_of(one) for one in found])
+    stage.end()
+    assert len(found) >= {"admin": 26, "operator": 19, "viewer": 12}[role], found
 
+
+def test_somebody_logs_in_and_out_and_asks_for_what_is_not_there(stage):
+    stage.enter("viewer")
+    stage.page.forget()
+    stage.goes("switch/")
+    stage.fills(**{"Username:": "viewer", "Password:": PASSWORD})
+    stage.follows("Log in")
+    stage.says("No queue is paused: jobs start.")
+    assert stage.page.url == f"{stage.web.url}/admin/switch/"
+    stage.page.open(f"{stage.web.url}/admin/fleet/nothing/")
+    # The browser complains of the status itself.
+    assert len(stage.page.problems()) == 1
+    stage.looks()
+    stage.goes("")
+    stage.follows("Log out")
+    stage.goes("fleet/")
+    assert urlsplit(stage.page.url).path == "/admin/login/"
     stage.end()
 
 

@@ -130,9 +130,10 @@ class Browser:
     def _only(self, selector: str) -> str:
         """The one element that is to be seen."""
         found = self._find(selector)
-        seen = [one for one in found if self._call("GET", f"/element/{one}/displayed")]
-        assert len(seen) == 1, f"{len(seen)} of {selector} on {self.url}"
-        return seen[0]
+        if len(found) > 1:
+            found = [one for one in found if self._call("GET", f"/element/{one}/displayed")]
+        assert len(found) == 1, f"{len(found)} of {selector} on {self.url}"
+        return found[0]
 
     def _find(self, selector: str) -> list[str]:
         using = "xpath" if selector.startswith("/") else "css selector"

@@ -7,8 +7,9 @@ _CONTROLS = "self::a or self::button or self::summary or self::input[@type='subm
 
 def control(name: str) -> str:
     """Find a link or a button by its name."""
-    said = f"@aria-label={_quoted(name)} or (not(@aria-label) and normalize-space(.)={_quoted(name)})"
-    return f"//*[{_CONTROLS}][{said}]"
+    said = f"normalize-space(.)={_quoted(name)} or @value={_quoted(name)}"
+    named = f"@aria-label={_quoted(name)} or (not(@aria-label) and ({said}))"
+    return f"//*[{_CONTROLS}][{named}]"
 
 
 def field(label: str) -> str:

@@ -47,6 +47,7 @@ return [...document.querySelectorAll('a[href]')].filter(one => one.origin === lo
 """
 
 
+_TITLE = "return document.querySelector('h1')?.textContent.trim() ?? '?'"
 _NEWEST = """
 const [first] = document.querySelectorAll('.log-actions tbody tr');
 return [...first.children].slice(1).map(one => one.textContent.replace(/\\s+/g, ' ').trim());
@@ -217,7 +218,7 @@ class Stage:
         Each kind of page once, and again where something is on it that was on none before. With `anew` its
         picture takes the place of the one that was taken.
         """
-        (title,) = self.page.texts("h1") or ["?"]
+        title = self.page.run(_TITLE)
         kind = f"{kind_of(self.page.url)} {_general(title)}"
         is_first = kind not in {known for _, known in self._shot}
         if anew or (self.role, kind) not in self._shot:
@@ -284,8 +285,11 @@ def console_stage(valkey: str, home: Path, pictures: Path) -> Iterator[Stage]:
 
 def kind_of(address: str) -> str:
     """Name the page by its address; of each kind one is enough, whatever it is about."""
-    return "/".join(_general(part) for part in urlsplit(address).path.split("/") if part)
+    there = urlsplit(address)
+    kind = "/".join(_general(part) for part in there.path.split("/") if part)
+    # Lists that refresh themselves are other lists.
+    return f"{kind}/live" if "live=1" in there.query else kind
 
 
 def _general(text: str) -> str:
-    return re.sub(r"\S*\d\S*|\S*:\S+|\b(alpha|beta)\b", "*", text)
+    return re.sub(r"\S*\d\S*|\S*:\S+|\b(alpha|beta|nightly|tidy|weekly)\b", "*", text)

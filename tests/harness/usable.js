@@ -32,9 +32,10 @@ function unseen() {
   return faults.map((one) => `the focus is not seen: ${shown(one)}`);
 }
 
-/* What has the focus, by its name, and whether that can be seen. */
+/* What has the focus, by its name, and whether that can be seen; null where nothing of the page has it. */
 function focused() {
   const one = document.activeElement;
+  if (one === document.body) return null;
   const { top, bottom, left, right } = one.getBoundingClientRect();
   const within = bottom > 0 && top < innerHeight && right > 0 && left < innerWidth;
   const label = one.labels?.length ? one.labels[0].textContent : one.textContent;

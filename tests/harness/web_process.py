@@ -93,7 +93,8 @@ class WebProcess:
 
     def enter(self, page: Browser, role: str) -> None:
         """Have a browser be this person from now on."""
-        page.open(f"{self.url}/admin/login/")
+        if not page.url.startswith(self.url):
+            page.open(f"{self.url}/admin/login/")
         page.forget()
         page.add_cookie(self._cookie, self._sessions[role])
 
