@@ -12,6 +12,7 @@ from dispatch.console.obstacles import Obstacle, obstacle
 from dispatch.console.queue_rows import JobRow, read_rows
 from dispatch.console.queues import read_queues
 from dispatch.queue.selecting import Selection, Standing, select
+from hosts.rows import Roster, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,7 @@ class Board:
     sections: tuple[SectionPage, ...]
     unreadable: Mapping[str, str]
     gap: str | None
+    roster: Roster | Unreachable
 
     def total(self, standing: Standing) -> int:
         """Add up how many jobs of the queues stand so."""
@@ -99,6 +101,7 @@ def read_board(client: redis.Redis, wanted: Wanted) -> Board:
         sections=tuple(page for _, page in read),
         unreadable=last.unreadable,
         gap=known.gap,
+        roster=around.roster,
     )
 
 
@@ -115,6 +118,7 @@ def read_totals(client: redis.Redis, queue: str | None) -> Board:
         sections=(),
         unreadable=found.unreadable,
         gap=known.gap,
+        roster=around.roster,
     )
 
 

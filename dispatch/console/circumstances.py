@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dispatch.console.obstacles import Drain, QueueFacts
 from hosts import roster, switches
 from hosts.names import host_of_queue
-from hosts.rows import Roster
+from hosts.rows import Roster, Unreachable
 from hosts.switches import PauseFlag, Switches
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Circumstances:
     registry. `drains` and `last_beats` (ms): by the worker's name.
     """
 
+    roster: Roster | Unreachable
     held: Switches
     drained: Mapping[str, Drain]
     blind: Mapping[str, str]
@@ -64,6 +65,7 @@ def read(client: redis.Redis, queues: Sequence[str]) -> Circumstances:
     for known in fleet.known:
         last_beats[known.name] = max(known.beat_at_ms, last_beats.get(known.name, 0))
     return Circumstances(
+        roster=answer,
         held=held,
         drained={boot: Drain(name, drains.get(name)) for boot, name in draining.items()},
         blind={row.boot: row.name for row in fleet.hosts if row.boot and "engine" in row.blind.split(",")},

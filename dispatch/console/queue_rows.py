@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dispatch.console.about import LONGEST_PAYLOAD
 from dispatch.console.circumstances import Circumstances
 from dispatch.console.standing import Facts
 from dispatch.console.why import Explanation, explain
@@ -24,8 +25,6 @@ from hosts.identity import host_of
 if TYPE_CHECKING:
     import redis
 
-# Of a longer one nobody gets to know what it is about: a page has many, and little time.
-_LONGEST_PAYLOAD = 64 * 1024
 _STATES: Mapping[Standing, frozenset[State]] = {
     Standing.RUNNING: frozenset({State.IN_HAND, State.STARTED}),
     Standing.WAITING: frozenset({State.QUEUED}),
@@ -129,7 +128,7 @@ def _seen(client: redis.Redis, found: Sequence[Found]) -> list[_Seen]:
 
 
 def _jobs(client: redis.Redis, seen: Sequence[_Seen]) -> Mapping[bytes, JobData]:
-    short = [one.raw_id for one in seen if 0 < one.payload_bytes <= _LONGEST_PAYLOAD]
+    short = [one.raw_id for one in seen if 0 < one.payload_bytes <= LONGEST_PAYLOAD]
     with client.pipeline(transaction=False) as pipeline:
         for raw_id in short:
             pipeline.hget(keys.job(raw_id), "data")

@@ -75,7 +75,7 @@ def _queued(known: Explanation) -> Explanation:
     before = (facts.entry.position or 1) - 1
     place = f"behind {number_of(before, 'other', 'others')}" if before else "next"
     waiting = number_of(facts.line, "job waits", "jobs wait")
-    in_line = f"It is {place} in line ({waiting}, {number_of(facts.busy, *_BUSY)})."
+    in_line = f"It is {place} in line (of this queue {waiting}, {number_of(facts.busy, *_BUSY)})."
     blocked = obstacle(facts.queue)
     if blocked is None:
         return replace(

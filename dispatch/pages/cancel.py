@@ -16,7 +16,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from redis.exceptions import RedisError
 
-from dispatch.console import cancel_shown
+from dispatch.console import about, cancel_shown
 from dispatch.console.board import matching_ids
 from dispatch.console.cancelling import Cancelled, cancel
 from dispatch.console.cancelling_many import MOST, Targets, in_chunks, runs
@@ -62,14 +62,16 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
         return redirect(back)
     with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
         found = seen.read(partial(_targets, request))
+        shown = [] if isinstance(found, Unseen) else [*found[1]][: cancel_view.SHOWN]
+        known = seen.read(partial(about.read, job_ids=shown))
     if isinstance(found, Unseen):
         messages.error(request, found.why)
         return redirect(back)
     job_ids, targets, is_cut = found
     if not job_ids:
         return _none(request, back)
-    preview = {"preview": cancel_view.preview(job_ids, targets), "is_cut": is_cut, "back": back}
-    return render(request, "cancel.html", "Cancel jobs", preview)
+    preview = cancel_view.preview(job_ids, targets, {} if isinstance(known, Unseen) else known)
+    return render(request, "cancel.html", "Cancel jobs", {"preview": preview, "is_cut": is_cut, "back": back})
 
 
 def _confirmed(request: HttpRequest, back: str) -> HttpResponseBase:

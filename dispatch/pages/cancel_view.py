@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from dispatch.console.about import NOTHING, About
 from dispatch.console.arguments import one_line
 from dispatch.console.cancelling import Cancelled, Fate
 from dispatch.console.cancelling_many import Targets, runs
@@ -16,7 +17,8 @@ from dispatch.pages.operation_state import Result
 from dispatch.pages.queue_asked import token_of
 from dispatch.queue.states import Standing, State
 
-_SHOWN = 20
+#: How many are shown one by one.
+SHOWN = 20
 _LONGEST = 120
 _RUNNING = "Running"
 _STANDS: Mapping[State | None, str] = {
@@ -44,6 +46,7 @@ class Shown:
     """A job that is to be cancelled, as a row; `host` runs it."""
 
     job_id: str
+    about: str
     queue: str
     stands: str
     host: str
@@ -70,8 +73,11 @@ class Preview:
         return self.total - len(self.shown)
 
 
-def preview(job_ids: Sequence[str], targets: Targets) -> Preview:
-    """Lay out what is to be cancelled, the first jobs one by one; `targets` are as many as were looked at."""
+def preview(job_ids: Sequence[str], targets: Targets, known: Mapping[str, About]) -> Preview:
+    """Lay out what is to be cancelled, the first jobs one by one; `targets` are as many as were looked at.
+
+    `known` tells of the first what they are about.
+    """
     stands = Counter(_STANDS[one.state if one else None] for one in targets.values())
     queues = Counter(one.queue for one in targets.values() if one)
     return Preview(
@@ -79,7 +85,9 @@ def preview(job_ids: Sequence[str], targets: Targets) -> Preview:
         looked=len(targets),
         counts=tuple(stands.most_common()),
         queues=tuple(sorted(queues.items())),
-        shown=tuple(_shown(job_id, one) for job_id, one in islice(targets.items(), _SHOWN)),
+        shown=tuple(
+            _shown(job_id, one, known.get(job_id, NOTHING)) for job_id, one in islice(targets.items(), SHOWN)
+        ),
         tokens=" ".join(filter(None, map(token_of, job_ids))),
         runs=_RUNNING in stands,
     )
@@ -93,7 +101,7 @@ def target(job_ids: Sequence[str]) -> str:
 def before(job_ids: Sequence[str], targets: Targets) -> dict[str, Any]:
     """Tell how many of those that were looked at stood how, with the first ones by name."""
     stands = Counter(one.state.value if one else "unknown" for one in targets.values())
-    told = {"stood": dict(stands), "first": list(islice(targets, _SHOWN))}
+    told = {"stood": dict(stands), "first": list(islice(targets, SHOWN))}
     return told if len(targets) == len(job_ids) else {**told, "lookedAt": len(targets)}
 
 
@@ -114,9 +122,10 @@ def result(found: Sequence[Cancelled]) -> Result:
     )
 
 
-def _shown(job_id: str, one: Standing | None) -> Shown:
+def _shown(job_id: str, one: Standing | None, about: About) -> Shown:
     return Shown(
         job_id=one_line(job_id)[:_LONGEST],
+        about=one_line(about.in_short)[:_LONGEST],
         queue=one_line(one.queue)[:_LONGEST] if one else "",
         stands=_STANDS[one.state if one else None],
         host=one_line(one.host or "")[:_LONGEST] if runs(one) and one else "",

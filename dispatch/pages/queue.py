@@ -12,14 +12,18 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from dispatch.console import lookup
+from dispatch.console import about, lookup
+from dispatch.console.about import NOTHING
 from dispatch.console.board import read_board, read_totals
 from dispatch.console.instants import stamp
+from dispatch.console.slots import taken
+from dispatch.console.standing import IN_LINE
 from dispatch.pages import queue_view, why_view
 from dispatch.pages.access import Access, page
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.queue_asked import Asked, job_of, token_of
 from dispatch.pages.sight import Unseen, sight
+from hosts import roster
 
 
 @page(Access.VIEW)
@@ -98,11 +102,19 @@ def _addresses(asked: Asked) -> dict[str, str]:
 
 
 def _why(request: HttpRequest, job_id: str, token: str) -> dict[str, Any]:
-    found = _seen(partial(lookup.why, given=job_id))
-    context = {"job": job_id, "token": token, **_unseen(found)}
-    if found is None or isinstance(found, Unseen):
-        return context
-    answer = why_view.answer(found)
+    with sight(settings.PIDISPATCH_ENVIRONMENT) as seen:
+        found = seen.read(partial(lookup.why, given=job_id))
+        context = {"job": job_id, "token": token, **_unseen(found)}
+        if found is None or isinstance(found, Unseen):
+            return context
+        entry = found.facts.entry
+        known = seen.read(partial(about.read, job_ids=(entry.job_id,)))
+        fleet = seen.read(roster.read) if found.reason == IN_LINE else None
+    answer = why_view.answer(
+        found,
+        NOTHING if isinstance(known, Unseen) else known.get(entry.job_id, NOTHING),
+        "" if fleet is None or isinstance(fleet, Unseen) else taken(fleet, entry.queue),
+    )
     may_act = request.user.has_perm(Access.OPERATE)
     return {
         **context,

@@ -11,6 +11,7 @@ from dispatch.console.arguments import one_line
 from dispatch.console.board import FIRST_OF_EACH, PAGE, Board, QueueLine, SectionPage
 from dispatch.console.instants import ahead, span, stamp
 from dispatch.console.queue_rows import JobRow
+from dispatch.console.slots import taken
 from dispatch.console.waiting import sentence
 from dispatch.pages.queue_asked import Asked
 from dispatch.queue.selecting import Standing
@@ -81,7 +82,7 @@ class Block:
 class QueueRow:
     """One queue with its figures in the order of the sections, and what holds it up (blank: nothing).
 
-    `waits`: jobs are in its line.
+    `waits`: jobs are in its line; `slots`: of how many slots (blank: nobody says).
     """
 
     name: str
@@ -89,6 +90,7 @@ class QueueRow:
     counts: tuple[int, ...]
     words: str
     waits: bool
+    slots: str
 
 
 def tabs(board: Board, asked: Asked) -> list[Tab]:
@@ -118,7 +120,7 @@ def tabs(board: Board, asked: Asked) -> list[Tab]:
 def queue_rows(board: Board, asked: Asked) -> list[QueueRow]:
     """Lay the queues out, those first that something holds up while jobs wait."""
     rows = sorted(board.lines, key=lambda line: not (line.obstacle and line.counts[Standing.WAITING]))
-    return [_queue_row(line, asked) for line in rows]
+    return [_queue_row(line, board, asked) for line in rows]
 
 
 def blocks(board: Board, asked: Asked) -> list[Block]:
@@ -127,7 +129,7 @@ def blocks(board: Board, asked: Asked) -> list[Block]:
     return [_block(one, asked, board.now_ms) for one in shown]
 
 
-def _queue_row(line: QueueLine, asked: Asked) -> QueueRow:
+def _queue_row(line: QueueLine, board: Board, asked: Asked) -> QueueRow:
     blocked = line.obstacle
     return QueueRow(
         name=line.name,
@@ -135,6 +137,7 @@ def _queue_row(line: QueueLine, asked: Asked) -> QueueRow:
         counts=tuple(line.counts[one] for one in Standing),
         words=one_line(sentence(str(blocked))) if blocked else "",
         waits=line.counts[Standing.WAITING] > 0,
+        slots=taken(board.roster, line.name),
     )
 
 

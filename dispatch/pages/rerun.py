@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from dispatch.console.about import about
 from dispatch.console.arguments import one_line
 from dispatch.console.lookup import why_it_waits
 from dispatch.console.rerunning import Again, again, enqueue
@@ -45,7 +46,12 @@ def rerun(request: HttpRequest) -> HttpResponseBase:
         if isinstance(asked, Unseen):
             return _refused(request, job_id, asked.why)
         waits = seen.read(partial(why_it_waits, queue=asked.queue))
-    context = {"again": asked, "waits": one_line(waits) if isinstance(waits, str) else "", "token": token}
+    context = {
+        "again": asked,
+        "about": about(asked.job),
+        "waits": one_line(waits) if isinstance(waits, str) else "",
+        "token": token,
+    }
     return render(request, "rerun.html", "Run a job again", context)
 
 

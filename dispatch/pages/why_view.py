@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from dispatch.console import why_shown
+from dispatch.console.about import NOTHING, About
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import times
+from dispatch.console.waiting import sentence
 from dispatch.console.why import Explanation
 from dispatch.pages.queue_asked import token_of
 from dispatch.queue.states import State
@@ -58,8 +60,11 @@ _TONES = {
 }
 
 
-def answer(found: Explanation) -> Answer:
-    """Lay an explanation out; whatever a peer wrote is bounded and one line."""
+def answer(found: Explanation, about: About = NOTHING, slots: str = "") -> Answer:
+    """Lay an explanation out; whatever a peer wrote is bounded and one line.
+
+    `slots` says, as half a sentence, how many of them the hosts of its queue have.
+    """
     entry = found.facts.entry
     return Answer(
         stands=one_line(why_shown.stands(found)),
@@ -67,8 +72,8 @@ def answer(found: Explanation) -> Answer:
         reason=_cut(found.reason),
         sentence=_cut(found.sentence),
         remedy=_cut(found.remedy),
-        notes=tuple(map(_cut, found.notes)),
-        facts=tuple((name, _cut(text)) for name, text in _facts(found)),
+        notes=tuple(map(_cut, (*found.notes, *([sentence(slots)] if slots else [])))),
+        facts=tuple((name, _cut(text)) for name, text in (*_facts(found), *_about(about))),
         holders=tuple(map(_holder, [one.job_id for one in found.facts.holders[:_MOST_HOLDERS]])),
         is_stuck=entry.state.is_waiting,
         can_be_cancelled=entry.state.is_waiting or entry.state is State.STARTED,
@@ -91,6 +96,11 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
         "Lost in hand": times(entry.put_backs) if entry.put_backs else None,
         "Scope": entry.scope_hash,
     }
+    yield from ((name, text) for name, text in known.items() if text)
+
+
+def _about(about: About) -> Iterator[tuple[str, str]]:
+    known = {"Kind": about.kind, "Target": about.target, "Flow": about.flow, "Model": about.model}
     yield from ((name, text) for name, text in known.items() if text)
 
 

@@ -69,7 +69,7 @@ CASES = [
             QUEUED,
             LIVES,
             "in-line",
-            "It is behind 2 others in line (10 jobs wait, 4 run or are in hand).",
+            "It is behind 2 others in line (of this queue 10 jobs wait, 4 run or are in hand).",
         ),
         *("a slot is free",),
         line=10,
@@ -77,7 +77,7 @@ CASES = [
     ),
     case(
         *("next", entry(State.QUEUED, position=1), LIVES, "in-line"),
-        *("It is next in line (1 job waits, 1 runs or is in hand).", "A worker takes it"),
+        *("It is next in line (of this queue 1 job waits, 1 runs or is in hand).", "A worker takes it"),
         line=1,
         busy=1,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from secrets import token_hex
 from types import SimpleNamespace
 
 import pytest
@@ -65,6 +66,20 @@ def logged():
     return [
         (entry.object_repr, json.loads(entry.change_message)) for entry in LogEntry.objects.order_by("pk")
     ]
+
+
+def test_what_is_to_be_cancelled_is_told_by_what_it_is_about(operator, host, valkey):
+    secret = local_job("/srv/sentinel/site", task="sentinel task", flow="fix", model="m-1")
+    host.producer.enqueue(QUEUE, "local-s", secret)
+    host.producer.enqueue(QUEUE, "local-long", local_job("/srv/site", task=token_hex(70_000)))
+    valkey.hset(keys.job(b"local-3"), "data", "[1]")
+
+    shown = operator.post(CANCEL, {"which": "all"}).content.decode()
+
+    assert 'local-s<span class="about">local:site · flow fix · m-1</span>' in shown
+    assert "local-long</th>" in shown
+    assert "local-3</th>" in shown
+    assert "sentinel" not in shown
 
 
 def test_just_what_was_shown_is_cancelled_and_the_log_says_it(operator, host, valkey):

@@ -14,11 +14,12 @@ from dispatch.templatetags.console_words import commands
 from dispatch.waits.holds import Holds, Waiter
 from hosts import switches
 from tests.dispatch.consolekit import NOBODY
+from tests.dispatch.fleetkit import appear
 from tests.dispatch.queuekit import QUEUE, Host, everything
 
 PAGE = "/admin/queue/"
 OTHER = "pi-jobs@beta"
-SECRET = "/srv/sentinel-path"
+SECRET = "/srv/sentinel-path/site"
 PARTS = (PAGE, f"{PAGE}lists/", f"{PAGE}tabs/", f"{PAGE}job/local-run/", f"{PAGE}job/local-run/now/")
 ACTIONS = (f"{PAGE}cancel/", f"{PAGE}rerun/")
 
@@ -82,12 +83,14 @@ def test_each_section_says_why_its_jobs_do_not_run_and_nothing_of_what_they_are_
     assert "over-budget:day The cap of starts a day is reached." in text
     assert "held until ci says go; asked once" in text
     assert "a check could not tell the last time" in text
-    assert "pi-jobs #1 in-line It is next in line (12 jobs wait, 2 run or are in hand)." in text
+    assert "pi-jobs #1 in-line It is next in line (of this queue 12 jobs wait, 2 run or are in hand)." in text
     assert "1 to 10 of 12. " in text
     assert "All 12 of waiting" in text
     assert "Job Queue What it does For Ends itself Host local-" in text
     assert "Job Queue Place Why Since repeat" in text
     assert "2 12 2 1 Nothing : jobs wait for a free slot" in text
+    appear(host.client, "b1", concurrency=4, slotsUsed=4)
+    assert "wait for a free slot (1 host takes from it: 4 of 4 slots used)" in text_of(viewer.get(PAGE))
     assert "sentinel" not in response.content.decode()
     assert '<input type="checkbox"' not in response.content.decode()
 
@@ -171,14 +174,21 @@ def test_what_holds_a_queue_up_is_said_and_comes_first(viewer, host, valkey):
 @pytest.mark.parametrize(
     ("job", "parts"),
     [
+        ("run", ["Kind local Target local:site Flow fix Model m-1"]),
         ("run", ["It runs", "on the worker alpha in container pi-job-1", "Container pi-job-1", "Scope abcd"]),
         ("busy", ["It is asleep", "scope-busy", "job local-run runs on the worker alpha", "What ends that:"]),
         ("held", ["It is held", "Checks asked once, 1 in a row without an answer"]),
         ("cap", ["Cause over-budget:day", "manage.py settings --set dailyCap=N"]),
         ("nobody", ["This job is not known"]),
+        ("line", ["3 hosts take from it: 5 of 7 slots used, 1 drained.", "(of this queue 13 jobs wait"]),
     ],
 )
-def test_why_a_job_does_not_run_is_told(viewer, host, job, parts):
+def test_why_a_job_does_not_run_is_told(viewer, host, valkey, job, parts):
+    host.enqueue("local-line")
+    appear(valkey, "b1", concurrency=4, slotsUsed=3)
+    appear(valkey, "b2", concurrency=3, slotsUsed=2)
+    appear(valkey, "b3", concurrency=9, slotsUsed=1)
+    switches.drain(valkey, "b3", by="ann", reason="")
     page, part = (viewer.get(f"{PAGE}job/local-{job}/{rest}") for rest in ("", "now/"))
 
     for response in (page, part):

@@ -26,7 +26,7 @@ from tests.dispatch.queuekit import Host, age_beat, everything, hash_of, listed
 RERUN = "/admin/queue/rerun/"
 OTHER = "pi-jobs@beta"
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
-JOB = local_job("/srv/sentinel", task="sentinel task", flow="fix", model="m-1", max_turns=3)
+JOB = local_job("/srv/sentinel/site", task="sentinel task", flow="fix", model="m-1", max_turns=3)
 
 
 @pytest.fixture
@@ -56,7 +56,8 @@ def test_the_same_data_go_to_the_same_queue_under_a_new_id_once_that_is_confirme
     before = everything(valkey)
     shown = operator.post(RERUN, {"job": "chain-1"}).content.decode()
     assert everything(valkey) == before
-    assert [one for one in ("chain-1", OTHER, "fix", "m-1", JOB.scope_hash) if one not in shown] == []
+    told = ("chain-1", OTHER, "fix", "m-1", "local:site", JOB.scope_hash)
+    assert [one for one in told if one not in shown] == []
     assert "It will wait at first: the worker beta" in shown
     assert "sentinel" not in shown
 
@@ -88,7 +89,7 @@ def test_the_job_of_a_schedule_keeps_its_schedule_and_gets_an_id_of_its_own(valk
 
     new = enqueue(valkey, again(valkey, rq_id("repeat:nightly:1")), now=NOW)
 
-    assert new == local_id("/srv/sentinel", flow="fix", task="sentinel task", now=NOW)
+    assert new == local_id("/srv/sentinel/site", flow="fix", task="sentinel task", now=NOW)
     assert find(valkey, new).job == job
 
 
