@@ -34,7 +34,7 @@ venv-dev: $(VENV)/.ready-dev
 demo: $(VENV)/.ready ## See one job travel from the command line to its record (KEEP=1 leaves it running)
 	@"$(PY)" manage.py demo $(if $(filter 1,$(KEEP)),--keep)
 
-demo-data: $(VENV)/.ready ## See the admin filled: a fleet at work and weeks of invented runs; says how to end it
+demo-data: $(VENV)/.ready ## See the console filled: a fleet at work and weeks of invented runs; says how to end it
 	@"$(PY)" manage.py demo --data
 
 test: $(VENV)/.ready-dev ## Run the tests; without an engine or Chromium those that need them are skipped

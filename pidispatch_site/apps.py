@@ -7,3 +7,7 @@ class SiteConfig(AppConfig):
     """The site itself: configuration, the web process and its commands; it has no tables."""
 
     name = "pidispatch_site"
+
+    def ready(self) -> None:
+        """Register the check of deployments."""
+        from pidispatch_site import deploy_check  # noqa: F401

@@ -64,7 +64,7 @@ def secret_key(environment: Mapping[str, str]) -> str:
 
 
 def web_origins(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Read the declared addresses of the admin; none of them where they are wrong, as `load` will say."""
+    """Read the declared addresses of the console; none of them where they are wrong, as `load` will say."""
     try:
         found: tuple[str, ...] = conf.one("PI_WEB_ORIGINS", environment)
     except ConfigurationError:
@@ -78,5 +78,5 @@ def allowed_hosts(origins: tuple[str, ...]) -> list[str]:
 
 
 def is_https(origins: tuple[str, ...]) -> bool:
-    """Tell whether browsers reach the admin over TLS only: each declared address says so, and one does."""
+    """Tell whether browsers reach the console over TLS only: each declared address says so, and one does."""
     return bool(origins) and all(origin.startswith("https://") for origin in origins)

@@ -33,7 +33,7 @@ VARIABLES: tuple[Variable, ...] = (
         default="SQLite in the state directory",
         parse=str,
         bounds="`postgres://…` or `sqlite:////absolute/path`",
-        meaning="The database of records and of the admin on this host. PostgreSQL needs `pip install "
+        meaning="The database of records and of the console on this host. PostgreSQL needs `pip install "
         "'psycopg[binary]'`.",
         secret=True,
     ),
@@ -235,7 +235,7 @@ VARIABLES: tuple[Variable, ...] = (
         value=(),
         parse=parsing.origins,
         bounds="addresses such as `https://pi.example.org`, separated by commas",
-        meaning="Addresses at which browsers reach the admin, beside this machine's own (127.0.0.1, "
+        meaning="Addresses at which browsers reach the console, beside this machine's own (127.0.0.1, "
         "localhost, ::1).",
     ),
 )

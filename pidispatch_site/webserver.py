@@ -1,4 +1,4 @@
-"""The server in front of the admin: one process, some threads, on an address that is this machine's own."""
+"""The server in front of the console: one process, some threads, on an address that is this machine's own."""
 
 from __future__ import annotations
 

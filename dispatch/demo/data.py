@@ -1,4 +1,4 @@
-"""The demo with data: a fleet at work and its past, for whoever wants to see the admin's pages filled."""
+"""The demo with data: a fleet at work and its past, for whoever wants to see the console's pages filled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dispatch.demo.telling import Teller
 
 
 def play(here: Stage, teller: Teller) -> Stage:
-    """Set it up; answer the host whose admin has it all. Raises OperationalError."""
+    """Set it up; answer the host whose console has it all. Raises OperationalError."""
     now = datetime.now(UTC)
     teller.step(f"{past.DAYS} days of invented runs, and a Valkey server of its own")
     ours = fleet.made(here, now)

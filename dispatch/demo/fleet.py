@@ -32,7 +32,7 @@ from runs.record import Record
 if TYPE_CHECKING:
     import redis
 
-#: The host whose admin is served.
+#: The host whose console is served.
 FIRST = next(iter(past.HOSTS))
 PAUSED, LIMITED = "docs", "web-shop"
 CHECK = "tests-green"

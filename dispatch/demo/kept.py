@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dispatch.demo.stage import MANAGE, Stage, tear_down
+from dispatch.demo.telling import told_image
 from pidispatch_site.errors import ConfigurationError, OperationalError
 
 _FILE = "kept.json"
@@ -28,10 +29,12 @@ def remember(stage: Stage) -> None:
 
 
 def web_address(stage: Stage) -> str:
-    """Read the admin's address off what the web process said."""
+    """Read the console's address off what the web process said, and keep it for the stage's own commands."""
     found = re.search(r"https?://\S+?(?=/admin/)", stage.log("web").read_text(errors="replace"))
     if found is None:
-        raise OperationalError("The admin did not say where it listens.")
+        raise OperationalError("The console did not say where it listens.")
+    with stage.variables.open("a") as variables:
+        variables.write(f"PI_WEB_ORIGINS={found[0]}\n")
     return found[0]
 
 
@@ -50,7 +53,8 @@ def end(folder: str) -> str:
     _wait_until_gone(pids, path)
     warnings: list[str] = []
     tear_down(Stage(path, environment), warn=warnings.append)
-    return "\n".join([*warnings, f"The demo in {folder} was ended."])
+    images = [told_image(image) for image in [environment.get("PI_JOB_IMAGE")] if image]
+    return "\n".join([*warnings, f"The demo in {folder} was ended.", *images])
 
 
 def _is_of(pid: int, folder: Path) -> bool:

@@ -19,6 +19,11 @@ The same with a real model:
   .venv/bin/python manage.py run /path/to/repository --task "…" --wait"""
 
 
+def told_image(reference: str) -> str:
+    """Say that the image outlives the demo, and how it is removed."""
+    return f"The image stays for the next time; `docker rmi {reference}` removes it."
+
+
 class Teller:
     """Writes to a person who watches: each line at once, whatever else writes to the terminal."""
 

@@ -121,13 +121,16 @@ def test_a_process_that_has_taken_over_a_number_is_not_ended(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, cwd=tmp_path
     ) as strangers:
-        (folder / "kept.json").write_text(json.dumps({"v": 1, "pids": [strangers.pid], "environment": {}}))
+        (folder / "kept.json").write_text(
+            json.dumps({"v": 1, "pids": [strangers.pid], "environment": {"PI_JOB_IMAGE": "demo:1"}})
+        )
 
         said = kept.end(str(folder))
         assert strangers.poll() is None
         strangers.communicate(b"\n")
 
-    assert said == f"The demo in {folder} was ended."
+    image = "The image stays for the next time; `docker rmi demo:1` removes it."
+    assert said == f"The demo in {folder} was ended.\n{image}"
     assert not folder.exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -191,3 +192,13 @@ def test_behind_tls_the_check_of_deployments_finds_nothing(tmp_path):
     assert (answer.returncode, answer.stderr) == (0, "")
     shown = answer.stdout.splitlines()[-1]
     assert shown == "__Host-pidispatch_session __Host-pidispatch_csrf True True"
+
+
+def test_without_tls_the_check_of_deployments_says_what_settles_all_it_finds(tmp_path):
+    answer = run(["-c", DEPLOYED], tmp_path, PI_STATE_DIR=str(tmp_path / "s"))
+
+    found = set(re.findall(r"security\.(W\d+)\)", answer.stderr))
+    ours = answer.stderr.partition("(pidispatch.W001)")[2]
+    assert found == {"W004", "W008", "W012", "W016"}
+    assert [name for name in found if name not in ours] == []
+    assert "PI_WEB_ORIGINS=https://" in ours

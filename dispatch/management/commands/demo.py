@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from dispatch.console.arguments import HIDDEN
 from dispatch.demo import data, filling, kept, sample, stage
 from dispatch.demo.interrupts import interrupts
-from dispatch.demo.telling import REAL_PROVIDER, Teller, told_record
+from dispatch.demo.telling import REAL_PROVIDER, Teller, told_image, told_record
 from pidispatch_site import log
 from pidispatch_site.errors import OperationalError
 from runs.demo_image import ensure_demo_image
@@ -32,9 +32,9 @@ class Command(BaseCommand):
     suppressed_base_arguments = HIDDEN
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--keep", action="store_true", help="leave worker and admin running")
+        parser.add_argument("--keep", action="store_true", help="leave worker and console running")
         parser.add_argument(
-            "--data", action="store_true", help="a fleet at work and weeks of invented runs, in the admin"
+            "--data", action="store_true", help="a fleet at work and weeks of invented runs, in the console"
         )
         # What `--data` has the first of its hosts do.
         parser.add_argument("--fill", metavar="INSTANT", type=datetime.fromisoformat, help=SUPPRESS)
@@ -70,16 +70,18 @@ class Command(BaseCommand):
                 _keep(here, here, teller)
                 _tell_what_can_be_done(here, teller)
         if not keep:
-            teller.show("\nNothing is left running. `make demo KEEP=1` keeps it and opens the admin.")
+            teller.show("\nNothing is left running. `make demo KEEP=1` keeps it and opens the console.")
+            if image:
+                teller.show(told_image(image))
 
     def _show_data(self, teller: Teller) -> None:
-        teller.show("A fleet at work and its past, in the admin; scripted agents, no provider key.")
+        teller.show("A fleet at work and its past, in the console; scripted agents, no provider key.")
         backend, image = self._backend(teller)
         environment = settings.PIDISPATCH_ENVIRONMENT
         with stage.set_up(environment, backend=backend, image=image, warn=self.stderr.write) as here:
             first = data.play(here, teller)
             _keep(here, first, teller)
-            teller.step("Workers, admin and Valkey stay")
+            teller.step("Workers, console and Valkey stay")
             teller.say(f"Any command: PI_ENV_FILE={first.variables} {' '.join(first.command())} …")
             _tell_the_end(here, teller)
 
@@ -125,26 +127,27 @@ def _play(here: stage.Stage, teller: Teller) -> None:
         raise OperationalError(f"The job did not complete (exit code {code}). The worker said:\n{said}")
     teller.step("What the job changed: git diff")
     teller.show(sample.read_diff(here.repository, here.environment).rstrip())
-    teller.step("Its record: one line of JSON, and a row in the admin")
+    teller.step("Its record: one line of JSON, and a row in the console")
     for _, record in RecordFiles(here.logs).scan():
         teller.say(told_record(record, here.logs))
 
 
 def _keep(here: stage.Stage, host: stage.Stage, teller: Teller) -> None:
-    """Serve the admin of this host of the stage, and let everything stay."""
-    teller.step("The admin, on this machine only")
+    """Serve the console of this host of the stage, and let everything stay."""
+    teller.step("The console, on this machine only")
     web = host.start("web", "web", "--bind", "127.0.0.1:0")
     here.until_logged("web", "/admin/", web)
-    address = kept.web_address(here)
-    link = host.call("loginlink", "--base-url", address).strip()
+    address = kept.web_address(host)
+    link = host.call("loginlink").strip()
     interrupts.disregard()
     kept.remember(here)
     teller.say(f"{link}\n(logs you in once, within ten minutes; afterwards {address}/admin/)")
+    teller.say(f"Another link:\n  PI_ENV_FILE={host.variables} {' '.join(host.command('loginlink'))}")
 
 
 def _tell_what_can_be_done(here: stage.Stage, teller: Teller) -> None:
     manage = f"PI_ENV_FILE={here.variables} {' '.join(here.command())}"
-    teller.step("Worker, admin and Valkey stay")
+    teller.step("Worker, console and Valkey stay")
     teller.say(f'Another job:\n  {manage} run --force --wait {here.repository} --task "…"')
     teller.say(f"Stop taking jobs, and look:\n  {manage} pause\n  {manage} status")
     _tell_the_end(here, teller)
