@@ -18,7 +18,7 @@ TAKEN_OVER = (
     " second."
 )
 ALONE = "The file is this host's alone: change it on the other hosts of the fleet too."
-_VARIABLES = {row.field: row.name for row in VARIABLES if row.field is not None}
+_VARIABLES = {row.field: row for row in VARIABLES if row.field is not None}
 
 
 class Source(StrEnum):
@@ -38,7 +38,8 @@ class Source(StrEnum):
 class Setting:
     """One key with its value in force (None: off); of the profiles of secrets only the names.
 
-    `allowed` are words for a person; `variable` is the one of the environment, where there is one.
+    `allowed` are words for a person; `variable` is the one of the environment, where there is one, and
+    `meaning` says what it does and in which unit.
     """
 
     name: str
@@ -46,12 +47,15 @@ class Setting:
     source: Source
     allowed: str
     variable: str | None
+    meaning: str = ""
 
     def __str__(self) -> str:
         """Write the value as a person reads it."""
         if isinstance(self.value, tuple):
             return ", ".join(self.value) or "none"
-        return "off" if self.value is None else str(self.value)
+        if isinstance(self.value, int):
+            return f"{self.value:,}"
+        return "off" if self.value is None else self.value
 
 
 def in_force(
@@ -106,13 +110,20 @@ def _setting(
     key: Key, overlay: Overlay, configured: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Setting:
     value, source = getattr(overlay, key.field), Source.OVERLAY
-    variable = _VARIABLES.get(key.field)
+    row = _VARIABLES.get(key.field)
     if value is None:
         value = configured.get(key.field)
-        source = Source.ENVIRONMENT if variable and environment.get(variable) else Source.DEFAULT
+        source = Source.ENVIRONMENT if row and environment.get(row.name) else Source.DEFAULT
     if key is SECRET_PROFILES:
         value = tuple(value or ())
-    return Setting(name=key.name, value=value, source=source, allowed=key.allowed, variable=variable)
+    return Setting(
+        name=key.name,
+        value=value,
+        source=source,
+        allowed=key.allowed,
+        variable=row.name if row else None,
+        meaning=row.meaning if row else "",
+    )
 
 
 def _advice(setting: Setting) -> str:

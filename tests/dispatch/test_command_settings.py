@@ -242,3 +242,10 @@ def test_a_key_that_means_nothing_is_shown_and_can_be_taken_out(console):
     assert undone.out.startswith("'dialyCap' is no longer in the file.\nRunning workers")
     assert "fleet" not in undone.out
     assert json.loads(file.read_text()) == {"x\ny": 1}
+
+
+def test_a_setting_says_what_it_does_and_great_numbers_can_be_read():
+    found = {one.name: one for one in in_force(EMPTY, {"max_tokens": 1_500_000, "model": "a-b"}, {})}
+
+    assert [str(found[name]) for name in ("maxTokens", "dailyCap", "model")] == ["1,500,000", "off", "a-b"]
+    assert all(one.meaning for one in found.values())

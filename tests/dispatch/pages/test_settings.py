@@ -163,8 +163,13 @@ def test_a_viewer_is_told_of_no_path_and_no_scope(site, broken):
         assert page.count("Does not load") == 3
         assert "every job of this host is refused" in page
     else:
-        assert re.search(r"dailyCap</th>\s*<td[^>]*><strong>20</strong></td>\s*<td[^>]*>settings file", page)
-        assert re.search(r"secretProfiles</th>\s*<td[^>]*><strong>vault</strong>", page)
+        assert re.search(
+            r"dailyCap<span[^>]*>Container starts per .*</th>\s*<td[^>]*><strong>20</strong></td>\s*<td[^>]*>settings file",
+            page,
+        )
+        assert re.search(
+            r"secretProfiles<span[^>]*>[^<]*</span></th>\s*<td[^>]*><strong>vault</strong>", page
+        )
         assert "2 pause windows, " in page
         assert "2 scoped limits." in page
         assert page.count("The worker of alpha has taken this version over.") == 3
