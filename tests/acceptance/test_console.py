@@ -32,12 +32,12 @@ pytestmark = pytest.mark.chromium
 _NO_PAGES = ("/admin/auth/", "/admin/logout", "/admin/password_change", "/admin/jsi18n")
 _FILES = (".csv", ".json", ".txt")
 _PLACE = """
-const place = () => ({
-  focused: document.activeElement.id, scrolled: document.getElementById('switch-queues').scrollLeft,
-});
+const one = document.activeElement;
+return {focused: one.textContent, scrolled: one.closest('.console-wide')?.scrollLeft};
 """
 _AGAIN = """
-const part = document.getElementById('switch-state');
+window.before = document.activeElement;
+const part = window.before.closest('[hx-get]');
 htmx.ajax('GET', part.getAttribute('hx-get'), {source: part, target: part, swap: 'outerHTML'});
 """
 
@@ -165,18 +165,23 @@ def test_the_kill_switch_needs_no_more_than_a_keyboard(stage):
     assert not stage.status()["pausedState"]
 
 
-def test_what_is_fetched_again_keeps_the_focus_and_where_somebody_has_scrolled_to(stage):
-    page, name = stage.page, "Pause pi-jobs@beta…"
+@pytest.mark.parametrize(
+    ("path", "name"), [("switch/", "Pause pi-jobs@beta…"), ("queue/job/{}/", "manage.py resume")]
+)
+def test_what_is_fetched_again_keeps_the_focus_and_where_somebody_has_scrolled_to(stage, path, name):
+    switches.pause(stage.fleet.client, ("*",), by="the test", reason="")
+    page = stage.page
     stage.enter("operator")
-    stage.goes("switch/")
+    stage.goes(path.format(stage.enqueue("pi-jobs")))
     page.looks(width=usable.TELEPHONE)
     usable.tab_to(page, name)
-    before = page.run(_PLACE + "window.before = document.activeElement; return place()")
+    before = page.run(_PLACE)
     page.run(_AGAIN)
     until(lambda: page.run("return !window.before.isConnected"), seconds=10, what="it is fetched again")
 
-    assert before["scrolled"] > 0
-    assert page.run(_PLACE + "return place()") == before
+    assert before["scrolled"] != 0
+    assert page.run(_PLACE) == before
+    switches.resume(stage.fleet.client, ("*",))
 
 
 def test_an_operator_drains_a_host_reroutes_its_queue_and_undrains_it(stage):

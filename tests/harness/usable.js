@@ -3,7 +3,7 @@ const FOCUSABLE = 'a[href], button, input:not([type=hidden]), select, textarea, 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const shown = (one) => one.outerHTML.slice(0, 120);
 
-/* Of what is fetched again: what is read out each time, and what loses the focus. */
+/* Of what is fetched again: what is read out each time, and what loses the focus (see console/live.js). */
 function live() {
   const parts = all("[hx-get]").flatMap((part) => {
     const chosen = part.getAttribute("hx-select-oob");
@@ -11,7 +11,7 @@ function live() {
   });
   return parts.flatMap((part) => [
     ...all("[role=alert]", part).map((one) => `an alert each time: ${shown(one)}`),
-    ...all(FOCUSABLE, part).filter((one) => !one.id).map((one) => `loses the focus: ${shown(one)}`),
+    ...all(FOCUSABLE, part).filter((one) => !one.id && !one.href).map((one) => `loses the focus: ${shown(one)}`),
   ]);
 }
 
