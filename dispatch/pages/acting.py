@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from dispatch.console.arguments import one_line
 from dispatch.console.server import Server, explained
+from dispatch.pages.veil import veiled
 from pidispatch_site import clients, conf, server_url
 from pidispatch_site.places import StateDirectory
 
@@ -32,10 +33,12 @@ def address_of(environment: Mapping[str, str]) -> str:
 def acting(environment: Mapping[str, str]) -> Iterator[Server]:
     """Reach the configured server; every fault on the way is a PidispatchError, for the page to show.
 
+    What it is shown as has no path in it, so that no message has.
+
     An answer may be lost: put `console.server.confirming` or `console.switched.switching` inside.
     """
     address = address_of(environment)
-    shown = server_url.shown(address)
+    shown = veiled(server_url.shown(address), environment)
     client = clients.state_client(address, socket_timeout=_SECONDS)
     try:
         yield Server(client=client, shown=shown)

@@ -6,12 +6,15 @@ The entry is `audit.record`'s; whatever else stands there costs no more than its
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from dispatch.console.arguments import one_line
+from dispatch.console.instants import stamp
+from hosts import keys
 from runs.wording import ABSENT, moment
 
 # What these change are switches, jobs and accounts; of others before and after are parts of the operator's
@@ -20,6 +23,10 @@ _OPEN_TO_ALL = (
     *("host-", "pause", "resume", "stop", "cancel", "rerun", "schedule-"),
     *("user-", "group-", "token-"),
 )
+# Keys of instants, which are in ms; of numbers of another size their names mean something else.
+_INSTANT = re.compile(r"(?:[a-z]At(?:Ms)?|_at(?:_ms)?|(?:^|\.)(?:since|until|Since|Until)(?:Ms|_ms)?)$")
+_FLEET = "the whole fleet"
+_EARLIEST, _LATEST = 946_684_800_000, 253_402_300_799_999
 _MOST_LINES = 60
 _LONGEST_LINE = 300
 _FEW_LINES = 5
@@ -76,7 +83,7 @@ def line(
         when=f"{moment(when)} UTC",
         who=f"manage.py {command}, for {who}" if (command := _text(told.get("command"))) else who,
         action=action or ABSENT,
-        target=hide(one_line(target)),
+        target=hide(_of_all(one_line(target))),
         reason=hide(_text(told.get("reason"))),
         before=states[0],
         after=states[1],
@@ -105,14 +112,22 @@ def _told(value: object, name: str) -> Iterator[str]:
     """Lay a JSON value out, a line for each that is no object or list."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _told(inner, f"{name}.{key}" if name else str(key))
+            part = _of_all(str(key))
+            yield from _told(inner, f"{name}.{part}" if name else part)
     elif isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
         for place, inner in enumerate(value):
             yield from _told(inner, f"{name}[{place}]")
     elif isinstance(value, list):
         yield _named(name, ", ".join(map(_plain, value)) or "none")
     elif value is not None or name:
-        yield _named(name, _plain(value))
+        yield _named(name, _instant(name, value) or _plain(value))
+
+
+def _instant(name: str, value: object) -> str:
+    """Write what is an instant, by the name of its key and its size (ms), as one; blank for anything else."""
+    if isinstance(value, int) and _EARLIEST <= value <= _LATEST and _INSTANT.search(name):
+        return stamp(value)
+    return ""
 
 
 def _named(name: str, text: str) -> str:
@@ -122,4 +137,9 @@ def _named(name: str, text: str) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "none" if value is None else str(value)
+    return "none" if value is None else _of_all(str(value))
+
+
+def _of_all(text: str) -> str:
+    """Name the fleet, as which all queues together are kept."""
+    return _FLEET if text == keys.FLEET else text

@@ -109,7 +109,7 @@ class Operation:
         self.id = progress.id
         self._environment = environment
         self.client: redis.Redis = clients.state_client(address)
-        self.shown = server_url.shown(address)
+        self.shown = veiled(server_url.shown(address), {})
         self.first_kept = threading.Event()
         self._books = clients.state_client(address)
         self._progress = progress

@@ -172,6 +172,19 @@ def test_what_is_no_key_is_as_if_it_were_not_there(older_than, client, carol):
             '{"after": {"a": [{"b": "x\\u001b"}], "c": [], "d": {"e": null}}}',
             ("a[0].b: x", "c: none", "d.e: none"),
         ),
+        (
+            '{"after": {"*": {"since": 1800000000000, "beatAt": 1800000000000, "until": null, "of": "*"}}}',
+            (
+                "the whole fleet.since: 2027-01-15 08:00:00 UTC",
+                "the whole fleet.beatAt: 2027-01-15 08:00:00 UTC",
+                "the whole fleet.until: none",
+                "the whole fleet.of: the whole fleet",
+            ),
+        ),
+        (
+            '{"after": {"until": 5, "since": true, "maxTokens": 1800000000000}}',
+            ("until: 5", "since: yes", "maxTokens: 1800000000000"),
+        ),
     ],
 )
 def test_whatever_stands_in_an_entry_is_a_line(message, after):

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from dispatch.pages.acting import acting
 from dispatch.pages.sight import SECONDS, Unseen, sight
 from pidispatch_site.errors import OperationalError
 from tests.harness.way import Manner, Way
@@ -99,3 +100,8 @@ def test_of_many_who_meet_a_slow_server_one_tries_it_and_nobody_else_waits(valke
         assert "does not answer" in look()[0]
         way.manner = Manner.OPEN
         assert look()[0] == ""
+
+
+def test_whoever_acts_is_told_of_no_socket():
+    with acting({"VALKEY_URL": "unix:///srv/canary/socket"}) as server:
+        assert server.shown == "unix://(a path)"
