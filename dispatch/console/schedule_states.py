@@ -155,7 +155,8 @@ def _of_table(one: Installed, look: TableLook) -> Hindrance | None:
     if one.torn:
         return Hindrance(
             reason=MissedReason.TORN_DOWN,
-            brief=f"torn down on {one.queue}: its jobs lost their workers {one.torn.stalls} times a day",
+            brief=f"torn down on {one.queue}: its jobs lost their worker {one.torn.stalls} times"
+            " within a day",
             remedy=f"Find out why, then `manage.py triggers --restore {_shown_id(one)}`; or change it.",
         )
     blocked = look.obstacle

@@ -63,6 +63,6 @@ def headline(overview: Overview) -> str:
     if file.triggers is None and file.problems:
         told = f"{at}: the file of this host does not load: look after that"
         return f"{told}. Hosts keep {schedules}{after if alarms else ''}." if overview.lines else f"{told}."
-    rules = f"{number_of(len(overview.rules), 'rule', 'rules')} for forges"
+    rules = f"; {number_of(len(overview.rules), 'rule', 'rules')} for forges" if overview.rules else ""
     trouble = "; no worker takes the file: look after that" if file.trouble else ""
-    return f"{at}: {schedules}{after}; {rules}{trouble}."
+    return f"{at}: {schedules}{after}{rules}{trouble}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -13,15 +14,34 @@ from dispatch.pages.access import Access, page
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.operation_state import Progress
 from dispatch.pages.operation_words import Told, told
+from dispatch.pages.queue_asked import token_of
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.veil import veiled
 
 _ROWS = 200
+# What heads the column of jobs in the table of an action, and what may stand before the id there.
+JOB_COLUMN, JOB = "Job", "job "
 _FURTHEST_DIGITS = 7
 _NONE = (
     "There is no such action: it began more than seven days ago, or what is kept of it was lost. The log has"
     " what was done."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell of the table; `token` names in addresses the job that it is about, None: none."""
+
+    text: str
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the table with its cells."""
+
+    cells: tuple[_Cell, ...]
+    is_good: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +51,14 @@ class _Found:
     told: Told | None
     first: int
     unseen: str = ""
+
+    @property
+    def rows(self) -> list[_Row]:
+        """The rows, with ways to the jobs that they name."""
+        if self.told is None:
+            return []
+        columns, rows = self.told.progress.columns, self.told.progress.rows
+        return [_Row(tuple(_cells(columns, row.cells)), row.is_good) for row in rows]
 
     @property
     def last(self) -> int:
@@ -74,6 +102,12 @@ def _find(request: HttpRequest, operation_id: str) -> _Found:
     if isinstance(seen, Unseen):
         return _Found(told=None, first=first, unseen=veiled(seen.why, settings.PIDISPATCH_ENVIRONMENT))
     return _Found(told=None if seen is None else told(seen), first=first)
+
+
+def _cells(columns: Sequence[str], texts: Sequence[str]) -> Iterator[_Cell]:
+    for place, text in enumerate(texts):
+        is_job = place < len(columns) and columns[place] == JOB_COLUMN
+        yield _Cell(text, token_of(text.removeprefix(JOB)) if is_job else None)
 
 
 def _read(operation_id: str, first: int) -> Progress | Unseen | None:

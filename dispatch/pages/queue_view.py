@@ -82,13 +82,15 @@ class Block:
 class QueueRow:
     """One queue with its figures in the order of the sections, and what holds it up (blank: nothing).
 
-    `waits`: jobs are in its line; `slots`: of how many slots (blank: nobody says).
+    `holds`: that keeps jobs of it. `waits`: jobs are in its line; `slots`: of how many slots (blank:
+    nobody says).
     """
 
     name: str
     url: str
     counts: tuple[int, ...]
     words: str
+    holds: bool
     waits: bool
     slots: str
 
@@ -136,6 +138,7 @@ def _queue_row(line: QueueLine, board: Board, asked: Asked) -> QueueRow:
         url=asked.address(queue=line.name),
         counts=tuple(line.counts[one] for one in Standing),
         words=one_line(sentence(str(blocked))) if blocked else "",
+        holds=any(count for one, count in line.counts.items() if one is not Standing.RUNNING),
         waits=line.counts[Standing.WAITING] > 0,
         slots=taken(board.roster, line.name),
     )

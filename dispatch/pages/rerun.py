@@ -7,9 +7,11 @@ from functools import partial
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from dispatch.console.about import about
 from dispatch.console.arguments import one_line
@@ -50,7 +52,8 @@ def rerun(request: HttpRequest) -> HttpResponseBase:
         "again": asked,
         "about": about(asked.job),
         "waits": one_line(waits) if isinstance(waits, str) else "",
-        "token": token,
+        "back": _back(request, job_id),
+        "is_from_run": _is_from_run(request),
     }
     return render(request, "rerun.html", "Run a job again", context)
 
@@ -58,7 +61,18 @@ def rerun(request: HttpRequest) -> HttpResponseBase:
 def _refused(request: HttpRequest, job_id: str, why: str) -> HttpResponseBase:
     said = veiled(why, settings.PIDISPATCH_ENVIRONMENT)
     messages.error(request, f"Job {one_line(job_id)} is not run again. {said}")
-    return redirect("admin:console_why", token_of(job_id))
+    return redirect(_back(request, job_id))
+
+
+def _back(request: HttpRequest, job_id: str) -> str:
+    """Give the address of the page that asked: that of the run, which outlives the job's data, or its own."""
+    if _is_from_run(request):
+        return reverse("admin:runs_run_change", args=[quote(job_id)])
+    return reverse("admin:console_why", args=[token_of(job_id)])
+
+
+def _is_from_run(request: HttpRequest) -> bool:
+    return request.POST.get("from") == "run" and request.user.has_perm("runs.view_run")
 
 
 def _rerun(request: HttpRequest, server: Server, asked: Again) -> HttpResponseBase:

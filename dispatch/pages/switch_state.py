@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dispatch.console.fleet_facts import FleetFacts, Pause
+from dispatch.console.fleet_words import named
 from dispatch.console.pause_shown import about
-from dispatch.console.switched import counted
+from dispatch.console.switched import MOST_NAMED, counted
 from hosts.rows import Unreachable
 
 _LONGEST = 400
@@ -58,7 +59,8 @@ def _partly(paused: dict[str, Pause], free: Sequence[str]) -> SwitchState:
         later = "The fleet as a whole is not: a queue that appears later takes jobs."
         return SwitchState("bad", "Every known queue is paused, each by itself.", f"{later} {who}")
     are = "is" if len(paused) == 1 else "are"
-    head = f"Half switched: {counted(list(paused))} {are} paused."
+    of = f"{len(paused)} of {len(paused) + len(free)} queues {are} paused"
+    head = f"{of}: {named(list(paused), most=MOST_NAMED)}."
     return SwitchState("warn", head, f"Not paused: {counted(free)}. {who}")
 
 

@@ -136,7 +136,7 @@ def _asked(stop: StopAsked, facts: FleetFacts) -> str:
     elif stop.host in facts.drained:
         ends = "Ending its drain takes that back."
     else:
-        ends = "Half switched: the fleet is not paused, but this stands. Resuming everything takes it back."
+        ends = "The fleet is not paused, but this stands. Resuming everything takes it back."
     return f"{stop.host} stops what it had begun{before}{by}. {ends}"
 
 

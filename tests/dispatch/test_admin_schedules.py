@@ -164,6 +164,6 @@ def test_a_browser_shows_it_in_its_colours(bench, environment, live_server, tmp_
         page.follow(f".console-places a[href='{PAGE}']")
 
         assert page.texts("th.id strong") == ["late", "calm"]
-        assert page.texts(".console-bad")[0].endswith("missed")
+        assert page.texts(".schedules-mark.console-warn")[0].endswith("missed")
         page.screenshot(tmp_path / "schedules.png")
         assert [one for one in page.problems() if "favicon.ico" not in one] == []

@@ -56,12 +56,12 @@ NAMED = {
         (
             fleet(row("a"), queue("pi-jobs@a", pause=PAUSE)),
             "warn",
-            "@a is paused. Not paused: pi-jobs. Paused",
+            "1 of 2 queues is paused: pi-jobs@a. Not paused: pi-jobs. Paused",
         ),
         (
             fleet(row("b"), *(queue(f"pi-jobs@{host}", pause=Pause(by=host)) for host in "ac")),
             "warn",
-            "@c are paused. Not paused: 2 queues: pi-jobs, pi-jobs@b. pi-jobs@a: Paused by a",
+            "pi-jobs@c. Not paused: 2 queues: pi-jobs, pi-jobs@b. pi-jobs@a: Paused by a",
         ),
         (fleet(roster=Unreachable("wrong-type")), "warn", "cannot be read (wrong-type)"),
         (fleet(queue("pi-jobs", age_ms=50_000)), "warn", "no job starts: no worker is there."),

@@ -7,11 +7,13 @@ import re
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
+from django.utils.html import escape
 
 from dispatch.jobs import local_job
 from dispatch.queue import keys
 from dispatch.templatetags.console_words import commands
 from dispatch.waits.holds import Holds, Waiter
+from hosts import keys as hosts_keys
 from hosts import switches
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear
@@ -140,6 +142,19 @@ def test_what_a_job_with_very_long_data_is_about_is_not_read(viewer, host, valke
     [
         ("do `a <b>` or `c`; <i>", "do <code>a &lt;b&gt;</code> or <code>c</code>; &lt;i&gt;"),
         ("half a ` <b>", "half a ` &lt;b&gt;"),
+        *(
+            (f"`manage.py {words}`", f'<a href="/admin/{url}"><code>manage.py {escape(words)}</code></a>')
+            for words, url in (
+                ("resume", "switch/"),
+                ("reroute b-1", "fleet/host/b-1/"),
+                ("undrain HOST", "fleet/"),
+                ("undrain ../<b>", "fleet/"),
+                ("triggers --restore x", "dispatch/schedule/"),
+                ("settings --set dailyCap=N", "settings/"),
+                ("why a:1", "queue/job/a_3a1/"),
+            )
+        ),
+        ("`manage.py runworker`", "<code>manage.py runworker</code>"),
         ("", ""),
     ],
 )
@@ -163,12 +178,14 @@ def test_pages_lead_from_the_first_job_to_the_last(viewer, host):
 def test_what_holds_a_queue_up_is_said_and_comes_first(viewer, host, valkey):
     host.producer.enqueue(OTHER, "local-b", local_job("/srv/site", task="x"))
     switches.pause(valkey, [QUEUE], by="ann@ops", reason="<b>rack</b>")
+    valkey.sadd(hosts_keys.QUEUES_KNOWN, "pi-jobs@idle")
     text = text_of(viewer.get(PAGE))
 
     assert text.index("pi-jobs 2 12 2 1 Held up. The queue pi-jobs is paused by ann@ops") < text.index(
         "pi-jobs@beta 0 1 0 0 Held up. The worker beta"
     )
     assert "&lt;b&gt;rack" in text
+    assert re.search(r"pi-jobs@idle 0 0 0 0 The worker idle, which alone takes jobs", text)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,19 @@ def test_what_cannot_be_run_again_is_refused_in_words(operator, host, valkey, gi
     assert not LogEntry.objects.exists()
 
 
+@pytest.mark.parametrize(("may", "leads_to"), [(True, "runs/run/nobody/"), (False, "queue/job/nobody/")])
+def test_who_comes_from_a_run_comes_back_to_it(operator, host, may, leads_to):
+    if may:
+        User.objects.get().user_permissions.add(Permission.objects.get(codename="view_run"))
+
+    refused = operator.post(RERUN, {"job": "nobody", "from": "run"})
+    shown = operator.post(RERUN, {"job": "chain-1", "from": "run"}).content.decode()
+
+    assert refused.url == f"/admin/{leads_to}"
+    assert f'href="/admin/{leads_to.replace("nobody", "chain-1")}"' in shown
+    assert ('name="from" value="run"' in shown) is may
+
+
 def waiting(host, job):
     host.producer.enqueue(OTHER, "local-w", job)
     return "local-w"

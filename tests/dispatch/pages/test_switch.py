@@ -96,14 +96,14 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
 
     text = ask(PAGE, group="viewer")
 
-    assert "Half switched: pi-jobs@beta is paused. Not paused: 2 queues: pi-jobs, pi-jobs@alpha." in text
+    assert "1 of 3 queues is paused: pi-jobs@beta. Not paused: 2 queues: pi-jobs, pi-jobs@alpha." in text
     assert re.search(r"pi-jobs@alpha takes jobs 1 0 0 ", text)
     assert re.search(r"pi-jobs@beta paused by ann since 20\d\d-\S+ \S+ UTC until resumed: <script>", text)
     assert "3 containers run on 2 hosts." in text
     assert re.search(r"alpha pi-local-2 local-2 20\d\d", text)
     assert "Pause everything" not in text
     assert "Pause everything" in ask(PAGE)
-    assert "Half switched" in ask(f"{PAGE}state/", group="viewer")
+    assert "1 of 3 queues" in ask(f"{PAGE}state/", group="viewer")
     assert {"/admin/queue/?queue=pi-jobs%40beta", "/admin/queue/job/local-2/"} <= set(ask.links)
 
 
@@ -129,7 +129,7 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
         pytest.param(
             fleet(row("a"), stops=(StopAsked(host="a", at_ms=NOW, by="ann"),)),
             "good",
-            ["a stops what it had begun before 2027-01-15 08:00:00 UTC, asked by ann. Half switched"],
+            ["a stops what it had begun before 2027-01-15 08:00:00 UTC, asked by ann. The fleet is"],
             id="a request stands without the pause",
         ),
         pytest.param(
@@ -265,6 +265,7 @@ def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, hos
     assert [row.cells[3] for row in found.rows] == ["confirmed gone"] * count
     assert f"{count} of {count} containers are confirmed gone." in page
     assert "alpha pi-local-1 job local-1 confirmed gone" in page
+    assert {"/admin/queue/job/local-1/", "/admin/fleet/host/alpha/" if host else PAGE} <= set(ask.links)
     assert (held(two) == []) is bool(host)
     until(lambda: LogEntry.objects.count() == 2, seconds=5, what="its end is logged")
     (_, target, begun), (_, _, over) = logged()
@@ -337,7 +338,7 @@ def test_keys_of_other_kinds_and_hostile_texts_cost_no_page(two, ask):
 
     texts = [ask(path) for path in (PAGE, *FORMS)]
 
-    assert all("2 queues: pi-jobs@alpha, pi-jobs@beta are paused" in text for text in texts)
+    assert all("queues are paused: pi-jobs@alpha, pi-jobs@beta." in text for text in texts)
     assert "More may run than is named here" in texts[0]
     assert EVIL in texts[0]
 
