@@ -12,7 +12,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn
 
 import hypothesis
@@ -66,6 +68,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI a skipped test is a failure, however it came to be skipped."""
     if CI and skips_of(session.config) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    """Have the ready groups again after each test that empties the tables; a migration made them."""
+    from django.apps import apps
+    from django.db import connection
+    from django.db.models.signals import post_migrate
+
+    def again(**_: object) -> None:
+        migration.make_groups(apps, SimpleNamespace(connection=connection))
+
+    migration = import_module("dispatch.migrations.0002_permissions_and_groups")
+    post_migrate.connect(again, sender=apps.get_app_config("dispatch"), weak=False)
 
 
 @pytest.hookimpl(trylast=True)

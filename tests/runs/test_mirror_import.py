@@ -59,7 +59,7 @@ def test_runs_of_other_hosts_come_into_the_table_and_only_newer_news_replace(val
 
 
 def test_a_round_reads_what_has_changed_since_the_last_one_only(valkey, db):
-    found = importing(valkey)
+    found = importing(valkey, round_seconds=60)
     mirrored(valkey, *(elsewhere(number) for number in range(200)))
     found.round(NOW)
     mirrored(valkey, elsewhere(3, attempt=1, ended_at=NOW), elsewhere(300))

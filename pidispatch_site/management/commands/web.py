@@ -6,9 +6,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.core.handlers.wsgi import WSGIHandler
 from django.core.management.base import BaseCommand
 from django.core.wsgi import get_wsgi_application
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.urls import reverse
 
 from pidispatch_site import databases, schema, webserver
 from pidispatch_site.errors import ConfigurationError
@@ -47,4 +49,12 @@ class Command(BaseCommand):
                 f"Console: {address}/admin/  (a way in: manage.py loginlink --base-url {address})"
             )
             self.stdout.flush()
-            webserver.WebServer(listener.detach(), get_wsgi_application).run()
+            webserver.WebServer(listener.detach(), _application).run()
+
+
+def _application() -> WSGIHandler:
+    """Make the application with every page loaded: the first who asks should not wait for that."""
+    application = get_wsgi_application()
+    # Reads every address, and so every view.
+    reverse("healthz")
+    return application
