@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import absent
+from tests.harness.browser import missing
+from tests.harness.console_stage import Stage, console_stage
 from tests.harness.fleet import Fleet
 from tests.harness.valkey_server import ValkeyServer
 
@@ -35,3 +39,14 @@ def server() -> Iterator[ValkeyServer]:
     yield server
     server.close()
     shutil.rmtree(home)
+
+
+@pytest.fixture(scope="module")
+def stage(valkey_server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The console of a fleet at work, in a browser; the tests of a file follow one another on it."""
+    if program := missing():
+        absent(f"{program} is not installed")
+    home = tmp_path_factory.mktemp("console")
+    pictures = Path(os.environ.get("SCREENSHOTS_DIR", home))
+    with console_stage(valkey_server_url, home, pictures) as stage:
+        yield stage
