@@ -50,7 +50,8 @@ _STANDING = (
         for place in ("takers:", "rq:finished:", "rq:failed:")
         for whose in ("", "@*")
     ),
-    *("stats:put-offs", "op:*", "pause:*", "drain:*", "stop:req:*", "stop:ack:*", "cancel:req:*", "cancel:ack:*"),
+    "stats:put-offs",
+    *("op:*", "pause:*", "drain:*", "stop:req:*", "stop:ack:*", "cancel:req:*", "cancel:ack:*"),
     *DELETABLE,
 )
 _INSTANTS = frozenset({"queued_at", "started_at", "ended_at"})
