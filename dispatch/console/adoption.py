@@ -16,7 +16,7 @@ PATIENCE_MS = 30_000
 
 
 class Step(StrEnum):
-    """What the worker of a host has of the file: this version, another one (in time: it may yet say so), or none."""
+    """What the worker of a host has of the file: this version, another one (which may yet change), none."""
 
     HAS = "has it"
     OTHER = "another version"

@@ -149,7 +149,12 @@ STATES = {
     "asleep: what a later version knows": (asleep("moon"), "missed", "unknown", "the reason given is moon"),
     "the one before waits": (previous_waits, "missed", "previous-waits", "before it still waits (its turn"),
     "the host is gone": (gone, "missed", "host-gone", "the worker alpha, which alone takes jobs from"),
-    "torn down": (torn, "missed", "torn-down", f"torn down on {ALPHA}: its jobs lost their worker 4 times within a day"),
+    "torn down": (
+        torn,
+        "missed",
+        "torn-down",
+        f"torn down on {ALPHA}: its jobs lost their worker 4 times within a day",
+    ),
     "no triggers file": (without_file, "missed", "no-triggers-file", "has no triggers file any more"),
     "put in after it": (put_in_just_now, "ok", None, "nothing was due yet"),
 }
