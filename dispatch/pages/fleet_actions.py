@@ -32,22 +32,26 @@ from pidispatch_site.errors import PidispatchError
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a person typed into the form; `fault` says what is wrong with it, blank for nothing."""
+    """What a person typed into the form; `fault` says what is wrong, blank for nothing.
+
+    `is_wrong`: the fault is of `lasting`.
+    """
 
     reason: str = ""
     lasting: str = ""
     fault: str = ""
     duration: timedelta | None = None
+    is_wrong: bool = False
 
 
 def given(request: HttpRequest) -> Given:
     """Read the form: a reason, and how long it shall last, blank for until somebody ends it."""
     reason = one_line(request.POST.get("reason", ""))[:LONGEST_TEXT]
-    lasting = request.POST.get("lasting", "").strip()[:32]
+    lasting = request.POST.get("lasting", "").strip()
     try:
         return Given(reason, lasting, duration=durations.parse(lasting) if lasting else None)
     except ValueError as error:
-        return Given(reason, lasting, str(error))
+        return Given(reason, lasting[: durations.LONGEST_TEXT], str(error), is_wrong=True)
 
 
 def view_of(verb: Verb) -> View:
@@ -99,6 +103,7 @@ def _asking(verb: Verb, host: str, typed: Given) -> dict[str, Any]:
         "is_lasting": verb is Verb.DRAIN,
         "typed": typed,
         "longest_reason": LONGEST_TEXT,
+        "longest_lasting": durations.LONGEST_TEXT,
         "host_url": reverse("admin:console_fleet_host", args=[host]),
     }
     if isinstance(facts, Unseen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -36,6 +37,22 @@ _SECONDS = 30
 _LONGEST_SECONDS = 3600
 # More than a fleet has.
 _MOST_QUEUES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why it was not done, and the name of the field that is wrong; blank for none."""
+
+    text: str = ""
+    field: str = ""
+
+
+class FieldError(ConfigurationError):
+    """What was typed into one field, by its name, is not allowed."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
 
 
 @action(Access.OPERATE)
@@ -80,7 +97,7 @@ def stop(request: HttpRequest) -> HttpResponseBase:
         host = named_host(str(named)) if (named := given.get("host")) else None
     except ConfigurationError as error:
         return _back(request, error)
-    shown, problem = look(host=host), ""
+    shown, problem = look(host=host), Problem()
     if request.method == "POST":
         reason = request.POST.get("reason", "")
         try:
@@ -90,7 +107,7 @@ def stop(request: HttpRequest) -> HttpResponseBase:
             )
             return redirect("admin:console_operation", operation_id)
         except PidispatchError as error:
-            problem = _said(error)
+            problem = _problem(error)
     return _render(request, confirm_stop(host), shown, problem)
 
 
@@ -103,12 +120,12 @@ def _switch(
         queues = _queues(_given(request))
     except ConfigurationError as error:
         return _back(request, error)
-    problem = ""
+    problem = Problem()
     if request.method == "POST":
         try:
             return _told(request, do(queues))
         except PidispatchError as error:
-            problem = _said(error)
+            problem = _problem(error)
     return _render(request, confirmation(queues), look(queues), problem)
 
 
@@ -125,14 +142,18 @@ def _back(request: HttpRequest, error: PidispatchError) -> HttpResponseBase:
     return redirect("admin:console_switch")
 
 
-def _render(request: HttpRequest, confirmation: Confirmation, shown: Look, problem: str) -> HttpResponseBase:
+def _render(
+    request: HttpRequest, confirmation: Confirmation, shown: Look, problem: Problem
+) -> HttpResponseBase:
     context = {
         "confirmation": confirmation,
         "look": shown,
         "pauses": pauses(shown.facts, confirmation.ends) if shown.facts and confirmation.ends else None,
-        "problem": problem,
+        "problem": problem.text,
+        "wrong": problem.field,
         "reason": request.POST.get("reason", ""),
-        "lasting": request.POST.get("for", ""),
+        "lasting": request.POST.get("for", "")[: durations.LONGEST_TEXT],
+        "longest_lasting": durations.LONGEST_TEXT,
         "seconds": request.POST.get("seconds", str(_SECONDS)),
     }
     return render(request, "switch_confirm.html", confirmation.title, context)
@@ -154,13 +175,14 @@ def _lasting(text: str) -> timedelta | None:
     try:
         return durations.parse(text) if text.strip() else None
     except ValueError as error:
-        raise ConfigurationError(str(error)) from error
+        raise FieldError("for", str(error)) from error
 
 
 def _seconds(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) <= _LONGEST_SECONDS):
-        raise ConfigurationError(
-            f"{text[:20]!r} is no time to wait; expected whole seconds from 0 to {_LONGEST_SECONDS}"
+        raise FieldError(
+            "seconds",
+            f"{text[:20]!r} is no time to wait; expected whole seconds from 0 to {_LONGEST_SECONDS}",
         )
     return int(text)
 
@@ -168,6 +190,10 @@ def _seconds(text: str) -> int:
 def _before(shown: Look) -> Any:
     seen = shown.seen
     return {"unseen": True} if seen is None else {"switch": seen.state.head, "running": seen.running_head}
+
+
+def _problem(error: PidispatchError) -> Problem:
+    return Problem(_said(error), error.field if isinstance(error, FieldError) else "")
 
 
 def _said(error: PidispatchError) -> str:

@@ -135,6 +135,7 @@ def test_a_wrong_duration_does_nothing_and_is_said(lasting, valkey, environment,
 
     assert "expected a whole number with s, m, h or d behind it" in text_of(response)
     assert "<script>alert" not in response.content.decode()
+    assert b'-help fault" aria-invalid="true"' in response.content
     assert (everything(valkey), logged()) == (before, [])
 
 

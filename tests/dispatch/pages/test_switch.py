@@ -59,6 +59,7 @@ def ask(db, valkey_url):
         text = answer.content.decode()
         assert EVIL not in text
         main = text.partition('<div id="content"')[2] or text
+        asked.markup = main
         asked.links = re.findall(r'<a [^>]*href="([^"]+)"', main)
         return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", main)).split())
 
@@ -315,6 +316,17 @@ def test_what_cannot_be_meant_is_refused_and_nothing_turned(two, ask, verb, post
 
     assert says in said
     assert everything(two) == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "field", "typed"), [("pause", "for", "ninety minutes or so"), ("stop", "seconds", "a while")]
+)
+def test_what_is_wrong_is_quoted_in_whole_and_tied_to_its_field(two, ask, verb, field, typed):
+    said = ask(f"{PAGE}{verb}/", post={field: typed}, status=200)
+
+    assert f"'{typed}' is no" in said
+    assert re.search(rf'<input id="{field}"[^>]*-help problem" aria-invalid="true"', ask.markup)
+    assert ask.markup.count("aria-invalid") == 1
 
 
 @pytest.mark.parametrize("url", [NOBODY, "nonsense", "embedded"])
