@@ -20,6 +20,7 @@ class FormField:
     """A field: its name in the form, the key in `on` or `run`, its label, what is allowed in short.
 
     `kind` is how it is typed: text, lines, number or flag. `problem` says what is wrong with its value.
+    `is_needed`: no entry without it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class FormField:
     label: str
     help: str
     kind: str = "text"
+    is_needed: bool = False
     value: str = ""
     problem: str = ""
 
@@ -44,6 +46,7 @@ FIELDS = (
         key="id",
         label="Id",
         help="Letters, digits, dots, hyphens and underscores; job ids and log lines have it.",
+        is_needed=True,
     ),
     FormField(
         name="pattern",
@@ -51,6 +54,7 @@ FIELDS = (
         key="pattern",
         label="When",
         help="Minute, hour, day of month, month, day of week: 30 2 * * 1-5. Or a name such as @daily.",
+        is_needed=True,
     ),
     FormField(
         name="tz",
@@ -65,20 +69,21 @@ FIELDS = (
         key="folder",
         label="Folder",
         help="The absolute path of a git working tree on the host, which the agent edits in place.",
+        is_needed=True,
     ),
     FormField(
         name="flow",
         part="run",
         key="flow",
         label="Flow",
-        help="The skill of the repository to use. A flow with a task, or else a command.",
+        help="The skill of the repository to use. Needed, as is a task, unless there is a command.",
     ),
     FormField(
         name="task",
         part="run",
         key="task",
         label="Task",
-        help="What the agent is to do. Needed with a flow.",
+        help="What the agent is to do. Needed unless there is a command.",
         kind="lines",
     ),
     FormField(

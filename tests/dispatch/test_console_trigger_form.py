@@ -39,6 +39,24 @@ def test_a_form_that_is_sent_as_it_was_shown_changes_nothing(entry):
     assert json.dumps(entry_of(of_texts(sent(of_entry(entry))), entry)) == json.dumps(entry)
 
 
+def test_what_is_needed_is_what_no_schedule_is_read_without():
+    texts = {"id": "a", "pattern": "@daily", "tz": "UTC", "folder": "/srv", "command": "do it"}
+    texts |= {"provider": "p", "model": "m", "max_turns": "3", "github": "on"}
+
+    def is_read_without(name):
+        entry = entry_of(of_texts({key: text for key, text in texts.items() if key != name}))
+        try:
+            parse(json.dumps({"triggers": [entry]}).encode(), name="f")
+        except OperatorFileError:
+            return False
+        return True
+
+    assert is_read_without(None)
+    assert {one.name for one in FIELDS if one.is_needed} == {
+        name for name in texts.keys() - {"command"} if not is_read_without(name)
+    }
+
+
 def test_what_is_typed_goes_into_the_entry_as_it_is():
     before = {
         "on": {"type": "cron", "id": "a", "pattern": "1 * * * *", "tz": "UTC"},
