@@ -28,6 +28,7 @@ class Bar:
     name: str
     tone: str
     words: str
+    is_limited: bool = True
     figures: str = ""
     about: str = ""
     used: float | None = None
@@ -43,6 +44,14 @@ def bars(budget: Budget) -> list[Bar]:
     """Lay out day, week and month of container starts, then the day's tokens."""
     starts = [_bar(one.window.value.capitalize(), one, "container starts") for one in budget.use.windows]
     return [*starts, _bar("Tokens today", budget.use.tokens, "tokens")]
+
+
+def unlimited(shown: Sequence[Bar]) -> str:
+    """Say in one sentence what no cap limits; blank where each is limited."""
+    free = [one.name for one in shown if not one.is_limited]
+    if len(free) == len(shown):
+        return "No cap is set: neither container starts nor tokens are limited."
+    return f"Not limited: {', '.join(free).lower()}." if free else ""
 
 
 def scope_notes(budget: Budget) -> list[str]:
@@ -63,7 +72,7 @@ def _scopes(budget: Budget) -> Iterator[str]:
 def _bar(name: str, use: WindowUse, things: str) -> Bar:
     tone, words = _WORDS[use.standing]
     if use.cap is None or use.used is None:
-        return Bar(name, tone, words)
+        return Bar(name, tone, words, is_limited=use.standing is not Standing.NOT_LIMITED)
     held_from = None if use.hold_above is None else _place(use.hold_above, use.cap)
     return Bar(
         name=name,

@@ -20,7 +20,7 @@ from dispatch.doctor.bounded import within
 from dispatch.pages import followed, overview_history
 from dispatch.pages.banner import switch_state
 from dispatch.pages.doctor_rounds import ROUNDS
-from dispatch.pages.overview_budget import Bar, bars, scope_notes
+from dispatch.pages.overview_budget import Bar, bars, scope_notes, unlimited
 from dispatch.pages.overview_cards import Card, fleet_cards
 from dispatch.pages.overview_findings import Concerns, Missed, concerns, missed
 from dispatch.pages.overview_history import History
@@ -40,6 +40,7 @@ class Now:
     switch: SwitchState
     cards: list[Card]
     bars: list[Bar]
+    unlimited: str
     scopes: list[str]
     notices: list[str] = field(default_factory=list)
 
@@ -61,10 +62,12 @@ def read_now(seen: Sight) -> Now:
     notices = [f"The budget is not shown: {why}"] if why else []
     if seen.fault:
         notices = [f"{_veiled(seen.fault)} What stands there is not shown."]
+    shown = bars(spent) if isinstance(spent, budget.Budget) else []
     return Now(
         switch=switch_state(facts),
         cards=fleet_cards(facts) if isinstance(facts, FleetFacts) else [],
-        bars=bars(spent) if isinstance(spent, budget.Budget) else [],
+        bars=[one for one in shown if one.is_limited],
+        unlimited=unlimited(shown) if shown else "",
         scopes=scope_notes(spent) if isinstance(spent, budget.Budget) else [],
         notices=notices,
     )

@@ -23,13 +23,14 @@
     });
   }
 
-  function tick(value, unit) {
+  /* Spans are written in one unit: that of the longest of the scale. */
+  function tick(value, unit, longest) {
     if (unit === "dollars") return `$${compact.format(value)}`;
     if (unit === "percent") return `${value} %`;
     if (unit !== "seconds") return Number.isInteger(value) ? compact.format(value) : "";
-    if (value >= 2 * DAY) return `${compact.format(value / DAY)} d`;
-    if (value >= 7200) return `${compact.format(value / 3600)} h`;
-    return value >= 120 ? `${compact.format(value / 60)} min` : `${value} s`;
+    if (longest >= 2 * DAY) return `${compact.format(value / DAY)} d`;
+    if (longest >= 7200) return `${compact.format(value / 3600)} h`;
+    return longest >= 120 ? `${compact.format(value / 60)} min` : `${value} s`;
   }
 
   /* Whole minutes, hours or days between the lines of a scale of seconds; of other units the library's choice. */
@@ -80,7 +81,7 @@
         color: ink,
         maxTicksLimit: MOST_TICKS + 2,
         stepSize: step(data),
-        callback: (value) => tick(value, unit),
+        callback: (value, _place, ticks) => tick(value, unit, ticks.at(-1).value),
       },
     };
     return kind === "bars" ? { x: across, y: along } : { x: along, y: across };

@@ -20,7 +20,7 @@ from dispatch.console.triggers_file import TriggersFile
 from dispatch.money.reading import BudgetUse, Standing, WindowUse
 from dispatch.money.windows import Window
 from dispatch.pages.doctor_rounds import SECONDS_APART, Looked, Rounds
-from dispatch.pages.overview_budget import bars, scope_notes
+from dispatch.pages.overview_budget import bars, scope_notes, unlimited
 from dispatch.pages.overview_cards import fleet_cards
 from dispatch.pages.overview_findings import concerns, missed
 from dispatch.pages.switch_state import state_of
@@ -131,6 +131,13 @@ def test_a_window_is_a_bar_with_its_band(given, tone, used, band):
     bar, tokens = bars(Budget(use=spent, scopes=("/srv/hidden",)))
     assert (bar.tone, bar.used, bar.held_width) == (tone, used, band)
     assert tokens.name == "Tokens today"
+    is_free = given.standing is Standing.NOT_LIMITED
+    assert unlimited([bar, tokens]) == (
+        "No cap is set: neither container starts nor tokens are limited." if is_free else ""
+    )
+    assert unlimited([replace(bar, is_limited=True), tokens]) == (
+        "Not limited: tokens today." if is_free else ""
+    )
     notes = scope_notes(Budget(use=spent, scopes=("/srv/hidden",)))
     assert bool(notes) is (tone in {"warn", "bad"})
     assert all(hash16("/srv/hidden") in note and "hidden" not in note for note in notes)
