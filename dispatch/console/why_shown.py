@@ -15,7 +15,7 @@ _STANDS = {
     State.QUEUED: "waits in line",
     State.IN_HAND: "is in hand",
     State.STARTED: "runs",
-    State.SCHEDULED: "is asleep",
+    State.SCHEDULED: "is deferred",
     State.FINISHED: "is finished",
     State.FAILED: "has failed",
     State.OTHER: "stands apart",

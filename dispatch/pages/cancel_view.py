@@ -24,7 +24,7 @@ _RUNNING = "Running"
 _STANDS: Mapping[State | None, str] = {
     State.QUEUED: "Waiting",
     State.IN_HAND: "Waiting",
-    State.SCHEDULED: "Asleep",
+    State.SCHEDULED: "Deferred or held",
     State.STARTED: _RUNNING,
     State.FINISHED: "Ended already",
     State.FAILED: "Ended already",

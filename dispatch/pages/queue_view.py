@@ -25,8 +25,8 @@ TITLES: Mapping[Standing, str] = {
 ABOUT: Mapping[Standing, str] = {
     Standing.RUNNING: "In a container, or in the hand of a worker. The longest first.",
     Standing.WAITING: "In the order in which each queue's workers take them.",
-    Standing.DEFERRED: "Asleep until an instant. Of each queue the first to wake first.",
-    Standing.HELD: "Asleep until a condition of their own is met. Of each queue the first to come first.",
+    Standing.DEFERRED: "Each sleeps until an instant. Of each queue the first to wake first.",
+    Standing.HELD: "Each waits for a condition of its own. Of each queue the first to come first.",
 }
 _UNKNOWN = "—"
 _LONGEST = 120
@@ -80,7 +80,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """One queue with its figures in the order of the sections, and what holds it up (blank: nothing).
+    """One queue with its figures by the titles of the sections, and what holds it up (blank: nothing).
 
     `holds`: that keeps jobs of it. `waits`: jobs are in its line; `slots`: of how many slots (blank:
     nobody says).
@@ -88,7 +88,7 @@ class QueueRow:
 
     name: str
     url: str
-    counts: tuple[int, ...]
+    counts: Mapping[str, int]
     words: str
     holds: bool
     waits: bool
@@ -136,7 +136,7 @@ def _queue_row(line: QueueLine, board: Board, asked: Asked) -> QueueRow:
     return QueueRow(
         name=line.name,
         url=asked.address(queue=line.name),
-        counts=tuple(line.counts[one] for one in Standing),
+        counts={TITLES[one]: line.counts[one] for one in Standing},
         words=one_line(sentence(str(blocked))) if blocked else "",
         holds=any(count for one, count in line.counts.items() if one is not Standing.RUNNING),
         waits=line.counts[Standing.WAITING] > 0,

@@ -178,7 +178,7 @@ def _sums(looks: Sequence[QueueLook]) -> str:
     asleep = sum((look.deferred or 0) + (look.held or 0) for look in looks)
     where = number_of(len(looks), "queue", "queues")
     waits = number_of(waiting, "job waits", "jobs wait")
-    return f"{where}: {waits}, {active} active, {asleep} asleep."
+    return f"{where}: {waits}, {active} active, {asleep} deferred or held."
 
 
 def _running_head(running: Running | None) -> str:

@@ -48,7 +48,7 @@ def test_a_sleeping_job_is_explained_with_everything_else_broken(console, host, 
 
     assert (said.code, data.code) == (0, 0), (said, data)
     assert said.out.startswith(
-        "Job repeat:nightly:1 is asleep on pi-jobs: pause-window\n"
+        "Job repeat:nightly:1 is deferred on pi-jobs: pause-window\n"
         "A pause window holds.\nIt wakes when the window ends"
     )
     assert re.search(r"\n  until    \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, in (1 h|59 min \d+ s)\n", said.out)

@@ -352,7 +352,7 @@ def test_the_lines_of_an_answer():
     )
 
     assert why_shown.lines(explain(facts)) == [
-        "Job local-1 is asleep on pi-jobs: retry",
+        "Job local-1 is deferred on pi-jobs: retry",
         "Attempt 1 of 2 could not run (container-never-started); it is tried again.",
         "It is tried again by itself.",
         "  since    2001-09-09 01:46:36 UTC, 4 s ago",
