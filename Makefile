@@ -7,8 +7,8 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$p"; break; fi; done)
 NAME ?=
-# Most tests wait for processes of their own: two at once take half the time. PROCESSES=0 is one after the other.
-PROCESSES ?= 2
+# Most tests wait for processes of their own, so more at once than there are processors. PROCESSES=0 is one after the other.
+PROCESSES ?= 3
 
 .PHONY: help demo demo-data test check image bench soak venv venv-dev clean
 

@@ -104,7 +104,12 @@ def test_each_section_says_why_its_jobs_do_not_run_and_nothing_of_what_they_are_
         pytest.param({"section": "waiting", "page": "2"}, "Waiting (12)", "repeat:x:1", id="beyond the end"),
         pytest.param({"id": "repeat:x:11"}, "repeat:x:11", "repeat:x:10", id="beginning of ids"),
         pytest.param({"id": "nobody"}, "No job here has an id that begins so.", "local", id="no such id"),
-        pytest.param({"queue": OTHER}, "Nothing runs or waits here, nor is anything deferred or held.", "local-run", id="other queue"),
+        pytest.param(
+            {"queue": OTHER},
+            "Nothing runs or waits here, nor is anything deferred or held.",
+            "local-run",
+            id="other queue",
+        ),
         pytest.param(
             {"queue": "x", "section": "y", "page": "-1", "live": "z"}, "local-run", "begins so", id="nonsense"
         ),
@@ -193,7 +198,10 @@ def test_what_holds_a_queue_up_is_said_and_comes_first(viewer, host, valkey):
     [
         ("run", ["Kind local Target local:site Flow fix Model m-1"]),
         ("run", ["It runs", "on the worker alpha in container pi-job-1", "Container pi-job-1", "Scope abcd"]),
-        ("busy", ["It is deferred", "scope-busy", "job local-run runs on the worker alpha", "What ends that:"]),
+        (
+            "busy",
+            ["It is deferred", "scope-busy", "job local-run runs on the worker alpha", "What ends that:"],
+        ),
         ("held", ["It is held", "Checks asked once, 1 in a row without an answer"]),
         ("cap", ["Cause over-budget:day", "manage.py settings --set dailyCap=N"]),
         ("nobody", ["This job is not known"]),
