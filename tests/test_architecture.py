@@ -161,7 +161,6 @@ PURE = (
     "dispatch/pages/insights_charts.py",
     "dispatch/pages/insights_table.py",
     "dispatch/pages/audit_digest.py",
-    "dispatch/console/schedule_settling.py",
     "dispatch/console/slots.py",
 )
 DOORS = {
