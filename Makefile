@@ -7,8 +7,8 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$p"; break; fi; done)
 NAME ?=
-# Most tests wait for processes of their own, so more at once than there are processors. PROCESSES=0 is one after the other.
-PROCESSES ?= 3
+# Most tests wait for processes of their own: two at once take half the time. PROCESSES=0 is one after the other.
+PROCESSES ?= 2
 
 .PHONY: help demo demo-data test check image bench soak venv venv-dev clean
 
@@ -39,7 +39,7 @@ demo-data: $(VENV)/.ready ## See the console filled: a fleet at work and weeks o
 
 test: $(VENV)/.ready-dev ## Run the tests; without an engine or Chromium those that need them are skipped
 	@"$(PY)" -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
-	@"$(PY)" -m tests.postgres -n $(PROCESSES) --dist loadfile $(if $(ARGS),$(ARGS),--quiet)
+	@$(if $(ARGS),:,"$(PY)" -m tests.postgres -n $(PROCESSES) --dist loadfile --quiet)
 
 check: $(VENV)/.ready-dev ## Lint, format, types, migrations
 	@"$(VENV)/bin/ruff" check .
