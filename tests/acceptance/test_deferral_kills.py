@@ -47,7 +47,8 @@ def _require_untouched(fleet: Fleet, job_ids: list[str]) -> None:
 
 
 def test_a_job_that_is_put_to_sleep_for_a_time_is_neither_lost_nor_tried_nor_early(fleet, files):
-    paused, end = fleet.place("paused"), in_seconds(9)
+    # Long enough for six starts of a worker on a busy machine.
+    paused, end = fleet.place("paused"), in_seconds(18)
     files.pause(paused, to=end)
     files.says(3)
     worker = _worker(fleet, files, concurrency=1)
