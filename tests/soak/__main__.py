@@ -17,7 +17,8 @@ from importlib import import_module
 #: Each is `tests.soak.<name>.run(short=…)`: it answers its figures, or raises AssertionError.
 SOAKS = (
     *("kill", "pair", "stop", "valkey", "engine", "points", "floods", "edits", "caps", "unpaid"),
-    *("fleet", "fleet_deleted", "fleet_contact", "fleet_clocks", "schedules", "one_shots", "console", "console_stop"),
+    *("fleet", "fleet_deleted", "fleet_contact", "fleet_clocks", "schedules", "one_shots"),
+    *("console", "console_stop"),
 )
 
 Soak = Callable[..., Mapping[str, object]]
