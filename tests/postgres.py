@@ -16,16 +16,7 @@ def main(arguments: list[str]) -> int:
         return 1 if os.environ.get("CI") == "true" else 0
     with postgres_server() as url:
         environment = {**os.environ, "TESTS_DATABASE_URL": url}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-m",
-            "database and not chromium",
-            "-p",
-            "no:cacheprovider",
-            *arguments,
-        ]
+        command = [sys.executable, "-m", "pytest", "-m", "database", "-p", "no:cacheprovider", *arguments]
         return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -45,17 +45,24 @@ def switch_server(environment: Mapping[str, str]) -> Iterator[Server]:
 
     Faults on the way come out as `explained` puts them.
     """
-    url, state_dir = conf.switch_settings(environment)
-    address = clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
-    with reached(address) as server:
+    with reached(address_of(environment)) as server:
         yield server
 
 
+def address_of(environment: Mapping[str, str]) -> str:
+    """Tell the address of the configured server; PidispatchError where there is none to connect to."""
+    url, state_dir = conf.switch_settings(environment)
+    return clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
+
+
 @contextmanager
-def reached(address: str) -> Iterator[Server]:
-    """Use a resolved address; a fault on the way is raised as `explained` puts it."""
-    shown = server_url.shown(address)
-    client = clients.state_client(address)
+def reached(address: str, *, shown: str | None = None, seconds: float = 2.0) -> Iterator[Server]:
+    """Use a resolved address; a fault on the way is raised as `explained` puts it.
+
+    `shown` is what the server is called, its address unless told; one answer may take `seconds`.
+    """
+    shown = shown or server_url.shown(address)
+    client = clients.state_client(address, socket_timeout=seconds)
     try:
         yield Server(client=client, shown=shown)
     except RedisError as fault:

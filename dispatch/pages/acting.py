@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from django.http import HttpRequest
-from redis.exceptions import RedisError
 
 from dispatch.console.arguments import one_line
-from dispatch.console.server import Server, explained
+from dispatch.console.server import Server, address_of, reached
 from dispatch.pages.veil import veiled
-from pidispatch_site import clients, conf, server_url
-from pidispatch_site.places import StateDirectory
+from pidispatch_site import server_url
 
 _SECONDS = 5.0
 
@@ -21,12 +18,6 @@ _SECONDS = 5.0
 def by(request: HttpRequest) -> str:
     """Name who acts, as it is kept with a switch and shown with it."""
     return f"{one_line(request.user.get_username())} (console)"
-
-
-def address_of(environment: Mapping[str, str]) -> str:
-    """Tell the address of the configured server; PidispatchError where there is none to connect to."""
-    url, state_dir = conf.switch_settings(environment)
-    return clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
 
 
 @contextmanager
@@ -39,10 +30,5 @@ def acting(environment: Mapping[str, str]) -> Iterator[Server]:
     """
     address = address_of(environment)
     shown = veiled(server_url.shown(address), environment)
-    client = clients.state_client(address, socket_timeout=_SECONDS)
-    try:
-        yield Server(client=client, shown=shown)
-    except RedisError as fault:
-        raise explained(fault, shown) from fault
-    finally:
-        client.close()
+    with reached(address, shown=shown, seconds=_SECONDS) as server:
+        yield server

@@ -18,9 +18,8 @@ from django.db import connections
 from redis.exceptions import RedisError
 
 from dispatch.console.arguments import one_line
-from dispatch.console.server import explained
+from dispatch.console.server import address_of, explained
 from dispatch.pages import operation_store
-from dispatch.pages.acting import address_of
 from dispatch.pages.operation_state import MOST_LINES, Progress, Result, Row, State
 from dispatch.pages.veil import veiled
 from hosts.faults import token_of
@@ -170,14 +169,15 @@ class Operation:
             state, result = State.DONE, work(self)
         except Exception as error:  # noqa: BLE001 - its end must be told, whatever it is
             state, result = State.FAILED, self._failed(error)
-        with self._lock:
-            self._progress = replace(self._progress, state=state, result=result)
-        self._over.set()
-        self._changed.set()
-        log.event("operation_ended", operation=self.id, kind=self._progress.kind, state=state.value)
         try:
-            ended(self.progress(count=0))
+            # First: whoever reads that it is over finds what is kept of it.
+            ended(replace(self.progress(count=0), state=state, result=result))
         finally:
+            with self._lock:
+                self._progress = replace(self._progress, state=state, result=result)
+            self._over.set()
+            self._changed.set()
+            log.event("operation_ended", operation=self.id, kind=self._progress.kind, state=state.value)
             self.client.close()
             connections.close_all()
 

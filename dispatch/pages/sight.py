@@ -10,19 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import redis
 from redis.exceptions import RedisError
 
-from dispatch.console.server import explained
+from dispatch.console.server import address_of, explained
 from dispatch.doctor.bounded import within
 from dispatch.pages.slowness import Slowness
 from dispatch.pages.veil import veiled
-from pidispatch_site import clients, conf, server_url
+from pidispatch_site import clients, server_url
 from pidispatch_site.errors import PidispatchError
-from pidispatch_site.places import StateDirectory
 
 T = TypeVar("T")
 
@@ -97,8 +95,7 @@ class Sight:
 def sight(environment: Mapping[str, str]) -> Iterator[Sight]:
     """Look at the configured server for one request; a configuration that names none is a fault, too."""
     try:
-        url, state_dir = conf.switch_settings(environment)
-        address = clients.resolve(url, StateDirectory(state_dir or Path("/nonexistent")), start=False)
+        address = address_of(environment)
     except PidispatchError as error:
         yield Sight(None, environment, fault=str(error))
         return

@@ -30,7 +30,7 @@ def _worker(fleet: Fleet, files: OperatorGround, **more: object) -> WorkerProces
 
 def _killed_at(worker: WorkerProcess, stop: StopAt) -> None:
     worker.start(replace(KNOBS, stop_at=stop), ready=False)
-    until(lambda: worker.returncode is not None, seconds=60, what="a job is put to sleep")
+    until(lambda: worker.returncode is not None, seconds=20, what="a job is put to sleep")
 
 
 def _standing(fleet: Fleet, job_id: str) -> tuple[str, str]:

@@ -109,7 +109,7 @@ class Person:
             return newest[: len(line)] == list(line)
 
         with contextlib.suppress(AssertionError):
-            until(is_there, seconds=20, what="the line")
+            until(is_there, seconds=5, what="the line")
         assert newest[: len(line)] == list(line), newest
         return newest[4:]
 
