@@ -13,14 +13,16 @@ job=${PI_DISPATCH_JOB:-/job}
 workspace=${PI_DISPATCH_WORKSPACE:-/workspace}
 id=$(printf '%s' "${PI_JOB_ID:-}" | tr -cd 'A-Za-z0-9._-')
 turns=0
-sleeper=
+resting=
+earlier=
 
 # say EVENT [MORE]: one JSON object, a newline on both sides. MORE is this script's own, never taken from input.
 say() { printf '\n{"event":"%s","jobId":"%s"%s}\n' "$1" "$id" "${2:-}"; }
 
 finish() {
   trap '' TERM INT
-  [ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null
+  # By $!, set as soon as the child is there; KILL, since one that has just been forked may swallow a TERM.
+  [ -z "$resting" ] || [ "${!:-}" = "$earlier" ] || { kill -KILL "$!" && wait "$!"; } 2>/dev/null
   say exit ",\"code\":$1,\"reason\":\"$2\",\"turns\":$turns,\"tokens\":{\"input\":0,\"output\":0,\"total\":0,\"cost\":0}"
   exit "$1"
 }
@@ -28,10 +30,11 @@ trap 'finish 2 aborted' TERM INT
 
 # breathe SECONDS: a foreground sleep would hold the trap back until it is over.
 breathe() {
+  earlier=${!:-}
+  resting=1
   sleep "$1" >/dev/null 2>&1 &
-  sleeper=$!
-  wait "$sleeper"
-  sleeper=
+  wait "$!"
+  resting=
 }
 
 deadline=$(printf '%s' "${PI_JOB_DEADLINE:-}" | tr -cd 0-9)
