@@ -140,6 +140,9 @@ def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Target
     before = cancel_view.before(job_ids, targets)
     found: list[Cancelled] = []
 
+    def begun(operation_id: str) -> None:
+        record(request, "cancel", target, reason=reason, before=before, after={"operation": operation_id})
+
     def ended(progress: operations.Progress) -> None:
         after = {"operation": progress.id, "state": progress.state, "became": cancel_view.counted(found)}
         record(request, "cancel-ended", target, reason=reason, before=before, after=after)
@@ -152,9 +155,9 @@ def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Target
         work=lambda operation: _work(operation, job_ids, found),
         columns=_COLUMNS,
         total=len(job_ids),
+        begun=begun,
         ended=ended,
     )
-    record(request, "cancel", target, reason=reason, before=before, after={"operation": operation_id})
     return redirect("admin:console_operation", operation_id)
 
 

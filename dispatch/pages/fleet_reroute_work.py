@@ -19,19 +19,17 @@ from hosts import names
 
 def begin_reroute(request: HttpRequest, wish: Wish, reason: str) -> str:
     """Start it and answer the action's id. Raises PidispatchError where no server is configured."""
-    begun = operations.begin(
+    is_logged = not wish.is_tried
+    return operations.begin(
         settings.PIDISPATCH_ENVIRONMENT,
         kind="reroute",
         by=by(request),
         reason=reason,
         work=_work(wish),
         columns=fleet_rerouting.COLUMNS,
-        ended=_nothing if wish.is_tried else _logging(request, wish, reason),
+        begun=_logging_begin(request, wish, reason) if is_logged else _nothing,
+        ended=_logging_end(request, wish, reason) if is_logged else _nothing,
     )
-    if not wish.is_tried:
-        after = {"operation": begun}
-        audit.record(request, "host-reroute", wish.host, reason=reason, before=_before(wish), after=after)
-    return begun
 
 
 def _work(wish: Wish) -> Callable[[Operation], Result]:
@@ -45,11 +43,21 @@ def _work(wish: Wish) -> Callable[[Operation], Result]:
     return work
 
 
-def _nothing(progress: Progress) -> None:
+def _nothing(_of: object) -> None:
     """Leave the log alone: nothing was changed."""
 
 
-def _logging(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progress], object]:
+def _logging_begin(request: HttpRequest, wish: Wish, reason: str) -> Callable[[str], object]:
+    def begun(operation_id: str) -> object:
+        after = {"operation": operation_id}
+        return audit.record(
+            request, "host-reroute", wish.host, reason=reason, before=_before(wish), after=after
+        )
+
+    return begun
+
+
+def _logging_end(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progress], object]:
     def ended(progress: Progress) -> object:
         said = progress.result.summary if progress.result else None
         return audit.record(

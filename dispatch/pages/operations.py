@@ -49,13 +49,15 @@ def begin(
     work: Work,
     columns: Sequence[str] = (),
     total: int | None = None,
+    begun: Callable[[str], object] = lambda operation_id: None,
     ended: Callable[[Progress], object] = lambda progress: None,
 ) -> str:
     """Start `work` in a thread and answer the action's id, which `console_operation` shows.
 
     `kind` is a token such as `stop`, `columns` head the table of its rows. A PidispatchError or a fault of
-    Valkey that `work` raises is shown as its end. `ended` is called last, when the result is known, and may
-    take its time. Raises PidispatchError where the configuration names no server.
+    Valkey that `work` raises is shown as its end. `begun` is called here with the id, once the work has been
+    started, `ended` in the thread when `begun` is through and the result is known; both may take their time.
+    Raises PidispatchError where the configuration names no server.
     """
     address = address_of(environment)
     progress = Progress(
@@ -71,6 +73,10 @@ def begin(
     log.event("operation_started", operation=operation.id, kind=kind)
     threading.Thread(target=operation.run, args=(work, ended), name=f"operation-{kind}", daemon=True).start()
     threading.Thread(target=operation.keep, name="operation-beat", daemon=True).start()
+    try:
+        begun(operation.id)
+    finally:
+        operation.begun.set()
     # Whoever is led to its page may be answered by another process.
     operation.first_kept.wait(1.0)
     return operation.id
@@ -110,6 +116,7 @@ class Operation:
         self.client: redis.Redis = clients.state_client(address)
         self.shown = veiled(server_url.shown(address), {})
         self.first_kept = threading.Event()
+        self.begun = threading.Event()
         self._books = clients.state_client(address)
         self._progress = progress
         self._rows: list[Row] = []
@@ -169,6 +176,8 @@ class Operation:
             state, result = State.DONE, work(self)
         except Exception as error:  # noqa: BLE001 - its end must be told, whatever it is
             state, result = State.FAILED, self._failed(error)
+        # In the log an action begins before it ends, however short its work was.
+        self.begun.wait(_LAST_WORD_SECONDS)
         try:
             # First: whoever reads that it is over finds what is kept of it.
             ended(replace(self.progress(count=0), state=state, result=result))

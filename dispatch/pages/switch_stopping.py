@@ -32,17 +32,21 @@ def begin_stop(
     """
     who, target = by(request), only or FLEET
     figures: dict[str, Any] = {}
-    operation_id = operations.begin(
+
+    def begun(operation_id: str) -> None:
+        after = {"operation": operation_id}
+        audit.record(request, "stop", target, reason=reason, before=before, after=after)
+
+    return operations.begin(
         settings.PIDISPATCH_ENVIRONMENT,
         kind="stop" if only is None else "stop-host",
         by=who,
         reason=reason,
         columns=COLUMNS,
         work=_work(only=only, who=who, reason=reason, seconds=seconds, figures=figures),
+        begun=begun,
         ended=lambda progress: _record_end(request, target, reason, progress, figures),
     )
-    audit.record(request, "stop", target, reason=reason, before=before, after={"operation": operation_id})
-    return operation_id
 
 
 def _work(

@@ -168,6 +168,7 @@ def begun(monkeypatch, valkey):
 
         def begin(self, environment, **given):
             self.given = given
+            given["begun"]("0123")
             return "0123"
 
         def run(self):

@@ -105,6 +105,37 @@ def test_it_is_told_while_it_runs_and_when_it_is_over(valkey, begin, pages):
     assert all(0 < valkey.ttl(key) <= 7 * 24 * 3600 for key in keys)
 
 
+def test_what_keeps_its_end_waits_for_what_keeps_its_begin(valkey, begin):
+    is_done, kept = threading.Event(), []
+
+    def work(operation):
+        is_done.set()
+        return operations.Result("Nothing to do.", is_good=True)
+
+    def begun(operation_id):
+        assert is_done.wait(10)
+        # Time enough for an end that does not wait.
+        threading.Event().wait(0.3)
+        kept.append(("begun", operation_id))
+
+    operation_id = begin(work, begun=begun, ended=lambda progress: kept.append(("ended", progress.id)))
+    over(valkey, operation_id)
+    assert kept == [("begun", operation_id), ("ended", operation_id)]
+
+
+def test_an_action_ends_though_its_begin_could_not_be_kept(valkey, begin):
+    ended, ids = [], []
+
+    def begun(operation_id):
+        ids.append(operation_id)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        begin(lambda operation: operations.Result("Done.", is_good=True), begun=begun, ended=ended.append)
+    assert over(valkey, *ids).state is State.DONE
+    assert len(ended) == 1
+
+
 @pytest.mark.parametrize(
     ("raised", "says"),
     [
