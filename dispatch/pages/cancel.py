@@ -155,8 +155,7 @@ def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Target
         work=lambda operation: _work(operation, job_ids, found),
         columns=_COLUMNS,
         total=len(job_ids),
-        begun=begun,
-        ended=ended,
+        entries=operations.Entries(begun, ended),
     )
     return redirect("admin:console_operation", operation_id)
 

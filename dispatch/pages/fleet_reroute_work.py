@@ -1,4 +1,4 @@
-"""Rerouting as a background action, with an entry of the log when it has ended."""
+"""Rerouting as a background action, with entries of the log for its begin and its end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from dispatch.console.server import Server, confirming
 from dispatch.pages import audit, fleet_rerouting, operations
 from dispatch.pages.acting import by
 from dispatch.pages.operation_state import Progress, Result
-from dispatch.pages.operations import Operation
+from dispatch.pages.operations import Entries, Operation
 from hosts import names
 
 
 def begin_reroute(request: HttpRequest, wish: Wish, reason: str) -> str:
     """Start it and answer the action's id. Raises PidispatchError where no server is configured."""
-    is_logged = not wish.is_tried
     return operations.begin(
         settings.PIDISPATCH_ENVIRONMENT,
         kind="reroute",
@@ -27,8 +26,8 @@ def begin_reroute(request: HttpRequest, wish: Wish, reason: str) -> str:
         reason=reason,
         work=_work(wish),
         columns=fleet_rerouting.COLUMNS,
-        begun=_logging_begin(request, wish, reason) if is_logged else _nothing,
-        ended=_logging_end(request, wish, reason) if is_logged else _nothing,
+        # What is only tried changes nothing.
+        entries=None if wish.is_tried else _entries(request, wish, reason),
     )
 
 
@@ -43,34 +42,15 @@ def _work(wish: Wish) -> Callable[[Operation], Result]:
     return work
 
 
-def _nothing(_of: object) -> None:
-    """Leave the log alone: nothing was changed."""
+def _entries(request: HttpRequest, wish: Wish, reason: str) -> Entries:
+    before = {"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders}
 
+    def keep(action: str, after: dict[str, Any]) -> object:
+        return audit.record(request, action, wish.host, reason=reason, before=before, after=after)
 
-def _logging_begin(request: HttpRequest, wish: Wish, reason: str) -> Callable[[str], object]:
-    def begun(operation_id: str) -> object:
-        after = {"operation": operation_id}
-        return audit.record(
-            request, "host-reroute", wish.host, reason=reason, before=_before(wish), after=after
-        )
-
-    return begun
-
-
-def _logging_end(request: HttpRequest, wish: Wish, reason: str) -> Callable[[Progress], object]:
     def ended(progress: Progress) -> object:
         said = progress.result.summary if progress.result else None
-        return audit.record(
-            request,
-            "host-reroute-ended",
-            wish.host,
-            reason=reason,
-            before=_before(wish),
-            after={"state": progress.state.value, "said": said, "operation": progress.id},
-        )
+        after = {"state": progress.state.value, "said": said, "operation": progress.id}
+        return keep("host-reroute-ended", after)
 
-    return ended
-
-
-def _before(wish: Wish) -> dict[str, Any]:
-    return {"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders}
+    return Entries(lambda operation_id: keep("host-reroute", {"operation": operation_id}), ended)

@@ -10,7 +10,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 
 import redis
@@ -27,7 +27,7 @@ from hosts.switches import LONGEST_TEXT
 from pidispatch_site import clients, log, server_url
 from pidispatch_site.errors import PidispatchError
 
-__all__ = ["Operation", "Progress", "Result", "Row", "State", "begin", "here"]
+__all__ = ["Entries", "Operation", "Progress", "Result", "Row", "State", "begin", "here"]
 
 _BEAT_SECONDS = 3.0
 _FEWEST_SECONDS = 0.5
@@ -40,6 +40,14 @@ _lock = threading.Lock()
 Work = Callable[["Operation"], Result]
 
 
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Keeps that an action began, once it has (by its id), and then how it ended; both may take long."""
+
+    begun: Callable[[str], object]
+    ended: Callable[[Progress], object]
+
+
 def begin(
     environment: Mapping[str, str],
     *,
@@ -49,15 +57,13 @@ def begin(
     work: Work,
     columns: Sequence[str] = (),
     total: int | None = None,
-    begun: Callable[[str], object] = lambda operation_id: None,
-    ended: Callable[[Progress], object] = lambda progress: None,
+    entries: Entries | None = None,
 ) -> str:
     """Start `work` in a thread and answer the action's id, which `console_operation` shows.
 
     `kind` is a token such as `stop`, `columns` head the table of its rows. A PidispatchError or a fault of
-    Valkey that `work` raises is shown as its end. `begun` is called here with the id, once the work has been
-    started, `ended` in the thread when `begun` is through and the result is known; both may take their time.
-    Raises PidispatchError where the configuration names no server.
+    Valkey that `work` raises is shown as its end. Raises PidispatchError where the configuration names no
+    server.
     """
     address = address_of(environment)
     progress = Progress(
@@ -71,10 +77,13 @@ def begin(
     operation = Operation(progress, address, environment)
     _remember(operation)
     log.event("operation_started", operation=operation.id, kind=kind)
-    threading.Thread(target=operation.run, args=(work, ended), name=f"operation-{kind}", daemon=True).start()
+    threading.Thread(
+        target=operation.run, args=(work, entries), name=f"operation-{kind}", daemon=True
+    ).start()
     threading.Thread(target=operation.keep, name="operation-beat", daemon=True).start()
     try:
-        begun(operation.id)
+        if entries:
+            entries.begun(operation.id)
     finally:
         operation.begun.set()
     # Whoever is led to its page may be answered by another process.
@@ -170,7 +179,7 @@ class Operation:
             rows = tuple(self._rows[first : first + count])
             return replace(self._progress, rows=rows, row_count=len(self._rows))
 
-    def run(self, work: Work, ended: Callable[[Progress], object]) -> None:
+    def run(self, work: Work, entries: Entries | None) -> None:
         """Do the work to its end; for the thread that `begin` starts."""
         try:
             state, result = State.DONE, work(self)
@@ -180,7 +189,8 @@ class Operation:
         self.begun.wait(_LAST_WORD_SECONDS)
         try:
             # First: whoever reads that it is over finds what is kept of it.
-            ended(replace(self.progress(count=0), state=state, result=result))
+            if entries:
+                entries.ended(replace(self.progress(count=0), state=state, result=result))
         finally:
             with self._lock:
                 self._progress = replace(self._progress, state=state, result=result)

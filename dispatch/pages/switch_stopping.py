@@ -15,7 +15,7 @@ from dispatch.console.stopped import Stopped
 from dispatch.console.stopping import Patience, stop
 from dispatch.pages import audit, operations
 from dispatch.pages.acting import by
-from dispatch.pages.operations import Operation, Progress, Result, Row
+from dispatch.pages.operations import Entries, Operation, Progress, Result, Row
 from hosts.stops import Confirmed
 
 COLUMNS = ("Host", "Container", "Job", "Stopped")
@@ -44,8 +44,7 @@ def begin_stop(
         reason=reason,
         columns=COLUMNS,
         work=_work(only=only, who=who, reason=reason, seconds=seconds, figures=figures),
-        begun=begun,
-        ended=lambda progress: _record_end(request, target, reason, progress, figures),
+        entries=Entries(begun, lambda progress: _record_end(request, target, reason, progress, figures)),
     )
 
 

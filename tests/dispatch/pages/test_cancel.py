@@ -168,12 +168,12 @@ def begun(monkeypatch, valkey):
 
         def begin(self, environment, **given):
             self.given = given
-            given["begun"]("0123")
+            given["entries"].begun("0123")
             return "0123"
 
         def run(self):
             result = self.given["work"](self)
-            self.given["ended"](SimpleNamespace(id="0123", state="done"))
+            self.given["entries"].ended(SimpleNamespace(id="0123", state="done"))
             return result
 
         def add(self, *rows):

@@ -74,13 +74,13 @@ def test_it_is_told_while_it_runs_and_when_it_is_over(valkey, begin, pages):
         operation.advance(2500)
         return operations.Result("2499 of 2500 jobs are cancelled.", is_good=False, notes=("Look again.",))
 
-    ended = []
+    ids, ended = [], []
 
     def is_told(progress):
         # Whoever reads that it is over finds what is kept of it: nobody can read so yet.
         ended.append((progress.state, operation_store.latest(valkey)[0].state))
 
-    operation_id = begin(work, columns=("Job", "Fate"), ended=is_told)
+    operation_id = begin(work, columns=("Job", "Fate"), entries=operations.Entries(ids.append, is_told))
     assert shown.wait(10)
     under_way = pages(operation_id).content.decode()
     let.set()
@@ -94,7 +94,7 @@ def test_it_is_told_while_it_runs_and_when_it_is_over(valkey, begin, pages):
     assert [row.cells[0] for row in operation_store.read(valkey, operation_id, first=2499).rows] == [
         "local-2499"
     ]
-    assert ended == [(State.DONE, State.RUNNING)]
+    assert (ids, ended) == ([operation_id], [(State.DONE, State.RUNNING)])
     assert "2499 of 2500 jobs are cancelled." in text
     assert "local-399" in text and "local-400" not in text and "201 to 400 of 2500" in text  # noqa: PT018
     assert EVIL not in text
@@ -118,7 +118,8 @@ def test_what_keeps_its_end_waits_for_what_keeps_its_begin(valkey, begin):
         threading.Event().wait(0.3)
         kept.append(("begun", operation_id))
 
-    operation_id = begin(work, begun=begun, ended=lambda progress: kept.append(("ended", progress.id)))
+    entries = operations.Entries(begun, lambda progress: kept.append(("ended", progress.id)))
+    operation_id = begin(work, entries=entries)
     over(valkey, operation_id)
     assert kept == [("begun", operation_id), ("ended", operation_id)]
 
@@ -128,10 +129,13 @@ def test_an_action_ends_though_its_begin_could_not_be_kept(valkey, begin):
 
     def begun(operation_id):
         ids.append(operation_id)
-        raise ValueError
+        raise ValueError("the database is away")
 
-    with pytest.raises(ValueError):
-        begin(lambda operation: operations.Result("Done.", is_good=True), begun=begun, ended=ended.append)
+    def work(operation):
+        return operations.Result("Done.", is_good=True)
+
+    with pytest.raises(ValueError, match="away"):
+        begin(work, entries=operations.Entries(begun, ended.append))
     assert over(valkey, *ids).state is State.DONE
     assert len(ended) == 1
 
