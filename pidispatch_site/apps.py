@@ -9,5 +9,5 @@ class SiteConfig(AppConfig):
     name = "pidispatch_site"
 
     def ready(self) -> None:
-        """Register the check of deployments."""
-        from pidispatch_site import deploy_check  # noqa: F401
+        """Register the check of deployments, and what is told of logins."""
+        from pidispatch_site import deploy_check, login_events  # noqa: F401

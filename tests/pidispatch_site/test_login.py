@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -183,3 +184,15 @@ class TestOperator:
         User.objects.create_superuser("gone", is_active=False)
 
         assert login.operator(None)[0].username == "operator"
+
+
+def test_the_event_log_tells_of_logins_and_of_wrong_ones_without_a_name(browser, user, capsys):
+    press(browser, address(login.token_for(user)))
+    wrong = {"username": "hunter2", "password": "correct horse", "next": "/admin/"}
+    Client(REMOTE_ADDR="192.0.2.7").post("/admin/login/", wrong)
+
+    said = capsys.readouterr().out
+    assert [json.loads(line) for line in said.splitlines()] == [
+        {"event": "logged_in", "user": user.pk, "address": "127.0.0.1"},
+        {"event": "login_failed", "address": "192.0.2.7"},
+    ]
