@@ -18,30 +18,32 @@ label() { docker image inspect --format "{{index .Config.Labels \"dev.pi-dispatc
 config() { docker image inspect --format "$1" "$image"; }
 
 isolation=(--rm --init --network none --cap-drop ALL --security-opt no-new-privileges --pids-limit 512 --memory 4g)
-inside() { docker run "${isolation[@]}" --entrypoint sh "$image" -ec "$1"; }             # as the image's user
-inside_as() { docker run "${isolation[@]}" --user "$1" -e HOME=/home/pi --entrypoint sh "$image" -ec "$2"; }
+inside() { docker exec "$shared" sh -ec "$1"; } # as the image's user, in one container for all that only look
+afresh() { docker run "${isolation[@]}" --entrypoint sh "$image" -ec "$1"; } # in a container of its own
+afresh_as() { docker run "${isolation[@]}" --user "$1" -e HOME=/home/pi --entrypoint sh "$image" -ec "$2"; }
 
 command -v docker >/dev/null || { echo "verify: the docker command is missing" >&2; exit 2; }
 docker image inspect "$image" >/dev/null 2>&1 || { echo "verify: there is no image $image here (make image)" >&2; exit 2; }
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+shared=$(docker run --detach "${isolation[@]}" --entrypoint sh "$image" -c 'sleep 3600') || shared=none
+trap 'rm -rf "$work"; docker rm --force "$shared" >/dev/null 2>&1' EXIT
 chmod 0755 "$work"
 
 # The user and the home
 holds "runs as a user that is not root" inside 'test "$(id -u)" -ne 0'
 holds "the configured user is uid 1001" test "$(config '{{.Config.User}}')" = 1001:1001
 holds "HOME is left to the host" test -z "$(config '{{range .Config.Env}}{{println .}}{{end}}' | grep '^HOME=')"
-holds "the home of pi can be written" inside 'test "$(stat -c %a /home/pi /home/pi/.pi /home/pi/.pi/agent | sort -u)" = 777; touch /home/pi/.pi/agent/x'
+holds "the home of pi can be written" afresh 'test "$(stat -c %a /home/pi /home/pi/.pi /home/pi/.pi/agent | sort -u)" = 777; touch /home/pi/.pi/agent/x'
 
 # What the agent may not change
 holds "the guardrails are there, with their sentinel" inside "grep -q pi-dispatch-guardrails: $baked/HARD_RULES.md; test -s $baked/OUTBOX_PROTOCOL.md"
 holds "everything under $baked is root's and nobody else can write it" inside "test -z \"\$(find $baked ! -user root -o ! -type l -perm /022 | head -n 1)\""
-holds "the job user cannot change the guardrails" inside "! { echo x >> $baked/HARD_RULES.md; } 2>/dev/null; ! rm -f $baked/HARD_RULES.md 2>/dev/null"
+holds "the job user cannot change the guardrails" afresh "! { echo x >> $baked/HARD_RULES.md; } 2>/dev/null; ! rm -f $baked/HARD_RULES.md 2>/dev/null"
 
 # Tools
 for tool in bash git jq; do holds "$tool is there" inside "$tool --version"; done
 holds "Node is 22.19 or newer" inside 'node -e "const [a, b] = process.versions.node.split(\".\"); process.exit(a > 22 || (a == 22 && b >= 19) ? 0 : 1)"'
-holds "git works for a user without a passwd entry" inside_as 54321:54321 'cd "$(mktemp -d)"; git init -q .; git commit -q --allow-empty -m x'
+holds "git works for a user without a passwd entry" afresh_as 54321:54321 'cd "$(mktemp -d)"; git init -q .; git commit -q --allow-empty -m x'
 
 # The entrypoint: its exit protocol, on jobs that are refused before any model is asked
 exit_of() { # USER ENVIRONMENT…: prints "<code> <reason of the exit line>"
@@ -94,7 +96,7 @@ done
 # A browser, where one is claimed
 browser=$(label browser)
 if [ -n "$browser" ]; then
-  holds "label browser: $browser takes a picture without privileges" inside "cd /tmp; echo '<h1>x</h1>' > x.html; $browser --screenshot=/tmp/x.png file:///tmp/x.html 2>&1; test -s /tmp/x.png"
+  holds "label browser: $browser takes a picture without privileges" afresh "cd /tmp; echo '<h1>x</h1>' > x.html; $browser --screenshot=/tmp/x.png file:///tmp/x.html 2>&1; test -s /tmp/x.png"
   holds "label browser: there are fonts" inside 'fc-list | grep -q .'
 fi
 

@@ -34,7 +34,7 @@ def patient(
     once. `on_fault` hears of each fault (the sweep must: `Sweeper.interrupted`). Pauses double up to
     `longest_pause` seconds; pass `threading.Event().wait` as `sleep` to be woken early.
     """
-    pause = _FIRST_PAUSE_SECONDS
+    pause = min(_FIRST_PAUSE_SECONDS, longest_pause)
     while True:
         try:
             return step()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from tests.harness.evidence import Evidence, JobEvidence
 from tests.harness.fleet import Fleet
 from tests.harness.judge import judge, shown, started_once
 from tests.harness.knobs import Knobs
+from tests.harness.manage import manage
 from tests.harness.stub_model import StubModel
-from tests.harness.worker_process import ROOT, WorkerProcess
+from tests.harness.worker_process import WorkerProcess
 from tests.runs.realjobs import MAPPED, USER
 
 pytestmark = [pytest.mark.docker, pytest.mark.real_image]
@@ -34,7 +36,10 @@ class Town:
     def __init__(self, fleet: Fleet, worker: WorkerProcess, stub: StubModel) -> None:
         self.fleet = fleet
         self._stub = stub
-        self._ids = {model: _run(worker, _folder(fleet, model), model) for model in MODELS}
+        folders = [_folder(fleet, model) for model in MODELS]
+        with ThreadPoolExecutor(len(MODELS)) as people:
+            job_ids = people.map(partial(_run, worker), folders, MODELS)
+            self._ids = dict(zip(MODELS, job_ids, strict=True))
         fleet.job_ids += self._ids.values()
         fleet.until_over(seconds=90)
         fleet.until_tidy(seconds=10)
@@ -70,15 +75,7 @@ def _folder(fleet: Fleet, name: str) -> Path:
 def _run(worker: WorkerProcess, folder: Path, model: str) -> str:
     """Enqueue a job as a person does; its id."""
     words = ("--task", "Do it.", "--provider", "stub", "--model", model, "--max-turns", str(MAX_TURNS))
-    done = subprocess.run(
-        [sys.executable, "manage.py", "run", str(folder), *words],
-        cwd=ROOT,
-        env=worker.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20,
-    )
+    done = manage(worker.environment, "run", str(folder), *words)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

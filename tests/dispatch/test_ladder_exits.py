@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -44,9 +45,8 @@ from runs.reaper import Reaped
 from runs.result import RunResult
 from runs.workspace.scope import hash16
 from tests.dispatch import job_samples, queuekit
-from tests.dispatch.workerkit import COMPLETED, Bench, wait_gate
+from tests.dispatch.workerkit import COMPLETED, QUICK, Bench, wait_gate
 from tests.harness.wire import FOR_EVER, Loss, Wire
-from tests.harness.worker_process import until
 
 JOB_ID = "job-1"
 FOLDER = "/srv/site"
@@ -57,6 +57,7 @@ FORGE = replace(job_samples.FULL_FORGE, wait_for=HELD.wait_for, replica=None, re
 PLAIN_FORGE = replace(FORGE, wait_for=None)
 OWNER = Owner(boot="aaaa-00000001", host_id="aaaa", host="alpha")
 HOUR_MS = 3_600_000
+AT_ONCE = replace(QUICK, valkey_retry_max=0.001)
 BOUNDS = WaitBounds(
     interval_ms=30_000,
     max_ms=HOUR_MS,
@@ -128,7 +129,7 @@ class Stage:
             client.set(slot, "beta#gh-9#bbbb-00000001/1", px=HOUR_MS)
         leases = Leases(through, OWNER)
         waits = wait_gate(through, profiles={"ci": self._check}, bounds=BOUNDS, leases=leases)
-        given = {"slots": 3, "waits": waits, "files": _files(folder), "leases": leases}
+        given = {"slots": 3, "waits": waits, "files": _files(folder), "leases": leases, "timings": AT_ONCE}
         self.bench = Bench(through, **{**given, **bench})
         self.bench.containers.result = SPENDS_TOKENS
         self._loop = PopLoop(self.bench.host, self.bench.popper, work=self._attempt)
@@ -167,7 +168,10 @@ class Stage:
         with self._patched.context() as patched:
             patched.setattr(attempt_module, "LADDER", ladder)
             self._loop.step()
-            until(lambda: slots.used == used, seconds=20, what="the attempt is over")
+            for thread in threading.enumerate():
+                if thread.name == f"attempt {JOB_ID}":
+                    thread.join(20)
+            assert slots.used == used, "the attempt is over"
 
     def _attempt(self, host: Host, claimed: Claimed) -> None:
         self.during()

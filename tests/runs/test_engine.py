@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from runs import labels
 from runs.engine import Engine
 from runs.protocols import EngineAnsweredError, EngineNotFoundError, EngineSilentError
-from tests.harness.engine_proxy import Act
+from tests.harness.engine_proxy import Act, EngineProxy
 from tests.runs.jobs import Jobs, exit_line, until
 
 pytestmark = pytest.mark.docker
@@ -155,6 +155,14 @@ def test_an_image_is_described_by_its_labels(docker_backend, fake_image):
     assert facts.capabilities == {"commands", "replicas", "anyUid"}
 
 
+@pytest.fixture
+def impatient(proxy: EngineProxy) -> Iterator[Engine]:
+    """Our edge to the engine behind the proxy, for what ends in silence however long one waits."""
+    backend = Engine(environment=proxy.environment, quick_seconds=0.3, slow_seconds=0.3)
+    yield backend
+    backend.close()
+
+
 def test_a_missing_image_is_never_pulled(proxied, proxy, jobs):
     assert proxied.image("pi-dispatch-none:none") is None
     with pytest.raises(EngineAnsweredError, match="image-missing"):
@@ -171,20 +179,20 @@ def test_an_image_that_the_engine_fails_to_inspect_is_missing_if_it_answers_a_pi
     assert proxy.seen("^GET /_ping") == pinged + 1
 
 
-def test_an_image_that_the_engine_fails_to_inspect_is_unknown_if_it_fails_a_ping_too(proxied, proxy):
+def test_an_image_that_the_engine_fails_to_inspect_is_unknown_if_it_fails_a_ping_too(impatient, proxy):
     proxy.next("^GET /images/", Act.FAIL)
     proxy.next("^GET /_ping", Act.LOSE_REQUEST)
 
     with pytest.raises(EngineSilentError):
-        proxied.image("pi-job:latest")
+        impatient.image("pi-job:latest")
 
 
 @pytest.mark.parametrize("act", [Act.LOSE_REQUEST, Act.CUT])
-def test_an_image_that_nobody_answers_for_is_unknown(proxied, proxy, act):
+def test_an_image_that_nobody_answers_for_is_unknown(impatient, proxy, act):
     proxy.next("^GET /images/", act)
 
     with pytest.raises(EngineSilentError):
-        proxied.image("pi-job:latest")
+        impatient.image("pi-job:latest")
 
 
 @pytest.mark.parametrize(
@@ -195,11 +203,13 @@ def test_an_image_that_nobody_answers_for_is_unknown(proxied, proxy, act):
         pytest.param(Act.CUT, "engine-connection-lost", id="cut off"),
     ],
 )
-def test_a_create_without_an_answer_is_silence_of_a_reached_engine(proxied, proxy, jobs, act, token):
+def test_a_create_without_an_answer_is_silence_of_a_reached_engine(
+    impatient, proxied, proxy, jobs, act, token
+):
     proxy.next(CREATE, act)
 
     with pytest.raises(EngineSilentError) as silence:
-        proxied.create(jobs.spec())
+        impatient.create(jobs.spec())
 
     assert (silence.value.token, silence.value.unreachable) == (token, False)
     if act is not Act.LOSE_REQUEST:
@@ -226,7 +236,7 @@ def test_other_errors_than_not_found_are_no_answer_to_a_question(proxied, proxy,
 
 def test_a_quiet_container_is_followed_for_longer_than_an_answer_may_take(docker_backend, jobs):
     impatient = Engine(environment=os.environ, quick_seconds=0.6)
-    container = docker_backend.create(jobs.spec(orders={"delay": "1.5"}))
+    container = docker_backend.create(jobs.spec(orders={"delay": "1"}))
     docker_backend.start(container)
     output = impatient.follow(container)
 

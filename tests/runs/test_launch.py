@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_start_that_arrives_while_we_withdraw_is_noticed_and_not_paid_back(run
 
     runner._launcher._backend = StartedMeanwhile()
 
-    result = runner.run(jobs.spec(orders={"delay": "1", "journal": ""}), abort=Abort())
+    result = runner.run(jobs.spec(orders={"delay": "0.5", "journal": ""}), abort=Abort())
 
     assert (result.exit_code, result.never_started) == (0, False)
     assert _times_begun(jobs) == 1
@@ -139,8 +140,8 @@ def test_an_engine_that_freezes_during_create_is_waited_for_and_the_job_runs_onc
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(runner.run, jobs.spec(orders={"journal": ""}), abort=Abort())
         frozen.wait(5)
-        # Longer than create's timeout and a few questions after it.
-        time.sleep(3.0)
+        # Longer than create's timeout and that of the first question after it.
+        until(lambda: proxy.seen(INSPECT) > 1)
         assert not running.done()
         proxy.thaw()
         result = running.result(timeout=10)
@@ -206,6 +207,7 @@ def test_a_stop_that_does_not_take_is_told_once_and_waited_for(proxied, proxy, j
 
 def test_an_unconfirmed_removal_is_reported_as_such(runner, proxy, jobs, engine):
     proxy.next(REMOVE, Act.FAIL, times=10**6)
+    runner._launcher._patience = replace(PATIENCE, remove=0.5)
     gone = []
 
     result = runner.run(jobs.spec(), abort=Abort(), on_gone=gone.append)
