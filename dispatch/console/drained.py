@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dispatch.console.counts import number_of
 from dispatch.console.instants import span, stamp
+from dispatch.console.pause_shown import ended_by
 from hosts import names
+from hosts.keys import FLEET
 from hosts.rows import HostRow, Presence, Roster, Unreachable
 from hosts.switches import PauseFlag, Switches, Undrained
 
@@ -44,7 +46,7 @@ def undrained(host: str, held: Switches, ended: Undrained, *, shown: str) -> lis
     )
     notes = []
     if held.fleet is not None:
-        notes.append("The whole fleet is paused all the same; `manage.py resume` ends that.")
+        notes.append(f"The whole fleet is paused all the same; {ended_by(FLEET)} ends that.")
     if ended.is_asked_to_stop:
         notes.append(
             f"The fleet's request to stop stands for {host}: it stops what it had begun before that."

@@ -16,7 +16,8 @@ from dispatch.console.fleet_facts import FleetFacts, HostLook, QueueLook
 from dispatch.console.fleet_findings import warnings
 from dispatch.console.fleet_words import blind_to, clipped, short_value, was_cut_off
 from dispatch.console.instants import ahead, span, stamp
-from dispatch.console.pause_shown import who_and_why
+from dispatch.console.pause_shown import ended_by, who_and_why
+from hosts.keys import FLEET
 from hosts.rows import SKEW_TOLD_MS, HostRow, Presence, Unreachable
 
 WIDEST = 100
@@ -63,7 +64,7 @@ def _head(facts: FleetFacts, hosts: Sequence[HostLook]) -> Iterator[str]:
         yield f"{at}: {', '.join(f'{counts[one]} {one}' for one in Presence if counts[one])}."
     if facts.pause:
         ends = f" It ends {ahead(facts.pause.until_ms, facts.now_ms)}." if facts.pause.until_ms else ""
-        yield f"The whole fleet is paused{who_and_why(facts.pause)}; `manage.py resume` ends that.{ends}"
+        yield f"The whole fleet is paused{who_and_why(facts.pause)}; {ended_by(FLEET)} ends that.{ends}"
 
 
 def _standing(facts: FleetFacts, hosts: Sequence[HostLook]) -> _Table:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dispatch.console.instants import span
-from dispatch.console.pause_shown import who_and_why
+from dispatch.console.pause_shown import ended_by, who_and_why
 from dispatch.queue.timings import Timings
+from hosts.keys import FLEET
 from hosts.names import host_of_queue
 from hosts.switches import PauseFlag
 
@@ -97,7 +98,7 @@ def obstacle(facts: QueueFacts) -> Obstacle | None:
         return Obstacle(
             reason=FLEET_PAUSED if facts.fleet else QUEUE_PAUSED,
             brief=f"{what} is paused{who_and_why(flag)}",
-            remedy="`manage.py resume` ends that",
+            remedy=f"{ended_by(FLEET if facts.fleet else facts.queue)} ends that",
             until_ms=flag.until_ms,
         )
     if not facts.has_worker:

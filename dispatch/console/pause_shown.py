@@ -48,6 +48,11 @@ def about(held: Held, *, ended: str = "resumed") -> str:
     return f"{by}{since}{until(held.until_ms, ended=ended)}{why}"
 
 
+def ended_by(scope: str) -> str:
+    """Name the command that ends the pause of this queue, or of the fleet, and no other."""
+    return f"`manage.py resume {'--fleet-only' if scope == keys.FLEET else scope}`"
+
+
 def of(scope: str, held: Held | None) -> str:
     """Name the pause of a queue, or of the fleet, with all that is known of it; None: nothing is."""
     name = "the whole fleet" if scope == keys.FLEET else scope

@@ -112,6 +112,10 @@ class Resumed:
         told += [f"{named(idle, most=MOST_NAMED)} had no pause of its own"] if idle else []
         return f"{'; '.join(told)}{on and f',{on}'}."
 
+    def remedy(self, *, of_fleet: str) -> str:
+        """Say what lets them go after a refusal; `of_fleet` is how the fleet's pause is ended here."""
+        return f"{of_fleet if self.held.fleet else 'Resuming them again'} ends that."
+
     def refusal(self, *, on: str = "") -> str:
         """Say which are paused all the same, and why; blank: none is."""
         if not self.held.paused_queues:

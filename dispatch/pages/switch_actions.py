@@ -26,6 +26,8 @@ from dispatch.pages.acting import acting, by
 from hosts import keys, switches
 from pidispatch_site.errors import OperationalError
 
+_OF_FLEET = "Resuming the whole fleet"
+
 
 @dataclass(slots=True)
 class Done(audit.Doing):
@@ -78,7 +80,7 @@ def resume(request: HttpRequest, queues: Sequence[str], *, reason: str) -> Done:
         resumed = pausing.resume(server, queues)
         done.after = {"ended": list(resumed.ended)}
         if refusal := resumed.refusal():
-            raise OperationalError(f"{refusal} Resuming everything ends that.")
+            raise OperationalError(f"{refusal} {resumed.remedy(of_fleet=_OF_FLEET)}")
         done.said = resumed.said()
     return done
 

@@ -100,7 +100,7 @@ def test_the_kill_switch_needs_no_more_than_a_keyboard(stage):
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [("switch/", "Pause pi-jobs@beta…"), ("queue/job/{}/", "manage.py resume")]
+    ("path", "name"), [("switch/", "Pause pi-jobs@beta…"), ("queue/job/{}/", "manage.py resume --fleet-only")]
 )
 def test_what_is_fetched_again_keeps_the_focus_and_where_somebody_has_scrolled_to(stage, path, name):
     switches.pause(stage.fleet.client, ("*",), by="the test", reason="")

@@ -82,7 +82,7 @@ def test_the_tables_in_eighty_columns():
         ),
         pytest.param(
             fleetkit.fleet(row("alpha"), pause=PAUSED),
-            "The whole fleet is paused by me: lunch; `manage.py resume` ends that. It ends in 1 min.",
+            "fleet is paused by me: lunch; `manage.py resume --fleet-only` ends that. It ends in 1 min.",
             id="paused",
         ),
     ],

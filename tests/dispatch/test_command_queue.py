@@ -64,7 +64,7 @@ def test_every_section_is_listed_with_everything_else_broken(console, valkey):
     assert (said.code, data.code) == (0, 0), (said, data)
     assert [re.sub(r" +", " ", re.sub(r"\d+ s ago", "? ago", line)) for line in said.out.splitlines()] == [
         "pi-jobs: 2 running, 3 waiting, 2 deferred, 1 held",
-        "The queue pi-jobs is paused by me: lunch; `manage.py resume` ends that.",
+        "The queue pi-jobs is paused by me: lunch; `manage.py resume pi-jobs` ends that.",
         " JOB SINCE REASON UNTIL PLACE",
         "running (2)",
         " local-0 ? ago running - alpha",

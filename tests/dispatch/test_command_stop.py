@@ -214,7 +214,7 @@ def test_a_drain_ended_under_a_pause_of_the_fleet_says_what_still_holds(manage, 
     manage("drain", "there")
 
     said = manage("undrain", "there")[2]
-    assert "The whole fleet is paused all the same" in said
+    assert "The whole fleet is paused all the same; `manage.py resume --fleet-only` ends that." in said
     assert "The fleet's request to stop stands for there" in said
 
     manage("resume")

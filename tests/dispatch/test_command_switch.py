@@ -103,6 +103,7 @@ def test_a_queue_cannot_be_resumed_under_a_pause_of_the_fleet(console, call, val
 
     assert (said.code, said.out) == (1, "")
     assert f"Still paused on {console.url}: {QUEUE}, because the whole fleet is paused." in said.err
+    assert "`manage.py resume --fleet-only` ends that." in said.err
     assert switches.read(valkey, [QUEUE]).queues[QUEUE] is None
 
 

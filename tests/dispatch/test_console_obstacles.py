@@ -99,7 +99,7 @@ ALPHA, BETA = ("a", Drain("alpha", BY_ANN)), ("b", Drain("beta", UNTIL))
         (
             facts(drained=(ALPHA,), fleet=PAUSED),
             "fleet-paused",
-            "The whole fleet is paused by bob; `manage.py resume` ends that.",
+            "The whole fleet is paused by bob; `manage.py resume --fleet-only` ends that.",
         ),
     ],
 )

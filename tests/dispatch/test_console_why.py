@@ -87,10 +87,11 @@ CASES = [
         PAUSED,
         "queue-paused",
         "The queue pi-jobs is paused by me@here: lunch.",
-        "resume` ends",
+        "`manage.py resume pi-jobs` ends that",
     ),
     case(
-        "fleet paused", QUEUED, FLEET, "fleet-paused", "The whole fleet is paused by me@here.", "resume` ends"
+        *("fleet paused", QUEUED, FLEET, "fleet-paused", "The whole fleet is paused by me@here."),
+        "`manage.py resume --fleet-only` ends that",
     ),
     case(
         "no worker", QUEUED, SILENT, "no-worker", "No worker is there to take jobs from pi-jobs.", "runworker"
@@ -335,7 +336,7 @@ def test_a_job_that_would_then_meet_a_pause_says_so(job):
     found = explain(Facts(entry=job, queue=PAUSED, boot=BOOT))
 
     assert found.notes == (
-        "Besides, the queue pi-jobs is paused by me@here: lunch; `manage.py resume` ends that.",
+        "Besides, the queue pi-jobs is paused by me@here: lunch; `manage.py resume pi-jobs` ends that.",
     )
 
 

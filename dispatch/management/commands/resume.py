@@ -10,8 +10,10 @@ from django.core.management.base import BaseCommand
 
 from dispatch.console import pausing
 from dispatch.console.arguments import HIDDEN, one_line
+from dispatch.console.pause_shown import ended_by
 from dispatch.console.queues import named_queues, read_queues
 from dispatch.console.server import Server, switch_server
+from hosts.keys import FLEET
 from pidispatch_site.errors import ConfigurationError, OperationalError
 
 
@@ -37,7 +39,7 @@ class Command(BaseCommand):
             if named:
                 resumed = pausing.resume(server, named)
                 if refusal := resumed.refusal(on=on):
-                    raise OperationalError(f"{refusal} Run `manage.py resume` without a queue to end that.")
+                    raise OperationalError(f"{refusal} {resumed.remedy(of_fleet=ended_by(FLEET))}")
                 self.stdout.write(resumed.said(on=on))
                 return
             if options["fleet_only"]:

@@ -15,23 +15,31 @@ A, B = "pi-jobs@a", "pi-jobs@b"
 
 
 @pytest.mark.parametrize(
-    ("fleet", "own", "on", "refusal"),
+    ("fleet", "own", "on", "refusal", "remedy"),
     [
-        (None, {A: None, B: None}, "", ""),
+        (None, {A: None, B: None}, "", "", None),
         (
             ANN,
             {A: None, B: None},
             " on URL",
             f"Still paused on URL: {A}, {B}, because the whole fleet is paused.",
+            "That ends that.",
         ),
-        (None, {A: None, B: ANN}, "", f"Still paused: {B}, because somebody paused them again."),
+        (
+            None,
+            {A: None, B: ANN},
+            "",
+            f"Still paused: {B}, because somebody paused them again.",
+            "Resuming them again ends that.",
+        ),
     ],
     ids=["free", "fleet", "again"],
 )
-def test_a_resume_says_what_holds_the_queues_all_the_same(fleet, own, on, refusal):
+def test_a_resume_says_what_holds_the_queues_all_the_same(fleet, own, on, refusal, remedy):
     found = Resumed(queues=(A, B), ended=(B,), held=Switches(now_ms=NOW, fleet=fleet, queues=own))
 
     assert found.refusal(on=on) == refusal
+    assert not refusal or found.remedy(of_fleet="That") == remedy
     assert found.said(on=on) == f"Resumed {B}; {A} had no pause of its own{on and f',{on}'}."
 
 

@@ -201,7 +201,10 @@ def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_
     all_of_it = ask(FORMS[1], post={"reason": ""})
     nothing = ask(FORMS[1], post={"reason": ""})
 
-    assert "Still paused: pi-jobs@beta, because the whole fleet is paused." in refused
+    assert (
+        "Still paused: pi-jobs@beta, because the whole fleet is paused. Resuming the whole fleet ends that."
+        in refused
+    )
     assert all_of_it == "Resumed the whole fleet; 3 queues: pi-jobs, pi-jobs@alpha, pi-jobs@beta."
     assert "Nothing was paused; 3 queues: " in nothing
     assert not two.exists(hosts_keys.stop_request("alpha"))
