@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.harness import prepared
 from tests.harness.valkey_server import ValkeyServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,12 +78,11 @@ class Console:
         `humble` takes away what lets root read everything.
         """
         began = time.monotonic()
-        done = subprocess.run(
+        done = prepared.run(
             [*MANAGE, *words],
-            input=given,
+            given=given,
             env=self.environment(changes),
             cwd=self.home,
-            capture_output=True,
             timeout=60,
             preexec_fn=be_humble if humble else None,
         )

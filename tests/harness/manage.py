@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tests.harness import prepared
 from tests.harness.worker_process import ROOT
 
 
@@ -15,14 +16,8 @@ def manage(
     environment: Mapping[str, str], *words: str, seconds: float = 60
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with these words; its exit code and what it wrote."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *words],
-        env=dict(environment),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-    )
+    program = [sys.executable, str(ROOT / "manage.py"), *words]
+    return prepared.run(program, env=dict(environment), text=True, timeout=seconds)
 
 
 def answered(environment: Mapping[str, str], *words: str, code: int = 0) -> Any:
