@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
 
 from dispatch.console.counts import number_of, total_of
 from dispatch.console.fleet_facts import FleetFacts, QueueLook
@@ -59,13 +61,15 @@ def fleet_cards(facts: FleetFacts) -> list[Card]:
     ]
 
 
-def day_cards(day: Totals) -> list[Card]:
-    """Lay out the last 24 hours."""
+def day_cards(day: Totals, since: datetime) -> list[Card]:
+    """Lay out the last 24 hours, of which `since` begins the first; each leads to what it counts."""
     runs, tokens = number_of(day.runs, "run", "runs"), f"{amount(day.tokens_total)} tokens"
     tone = "bad" if day.failed else ""
+    begins = f"since {since:%m-%d %H:%M} UTC"
+    failed = urlencode({"outcome": "failed", "since": f"{since:%Y-%m-%d %H:%M}"})
     return [
-        Card("Failed in 24 h", amount(day.failed), f"of {runs}", tone, _RUNS, "outcome=failed"),
-        Card("Cost in 24 h", dollars(day.cost), tokens, place=_INSIGHTS),
+        Card("Failed in 24 h", amount(day.failed), f"of {runs} {begins}", tone, _RUNS, failed),
+        Card("Cost in 24 h", dollars(day.cost), f"{tokens} {begins}", place=_INSIGHTS, query="span=24h"),
     ]
 
 

@@ -29,9 +29,10 @@ class History:
 
 def read(now: datetime) -> History:
     """Read the rollups up to `now` (UTC, aware)."""
-    day = rollups.totals(now - timedelta(hours=_DAY_HOURS - 1), now)
+    since = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=_DAY_HOURS - 1)
+    day = rollups.totals(since, now)
     hours = rollups.hours(now - timedelta(hours=CHART_HOURS - 1), now)
-    return History(cards=day_cards(day), chart=chart(hours), notice=fleet_notice.viewed())
+    return History(cards=day_cards(day, since), chart=chart(hours), notice=fleet_notice.viewed())
 
 
 def chart(hours: Sequence[Hour]) -> Chart:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from dispatch.console.schedules_page import listed
 from dispatch.console.triggers_file import TriggersFile
 from dispatch.money.reading import BudgetUse, Standing, WindowUse
 from dispatch.money.windows import Window
+from dispatch.pages import insights_asked, overview_history
 from dispatch.pages.doctor_rounds import SECONDS_APART, Looked, Rounds
 from dispatch.pages.overview_budget import bars, scope_notes, unlimited
 from dispatch.pages.overview_cards import fleet_cards
@@ -26,8 +28,11 @@ from dispatch.pages.overview_findings import concerns, missed
 from dispatch.pages.switch_state import state_of
 from dispatch.pages.veil import HIDDEN, veiled
 from hosts.rows import Unreachable
+from runs import history, list_address, rows
+from runs.outcome import Outcome
 from runs.workspace.scope import hash16
 from tests.dispatch.fleetkit import NOW, fleet, known, queue, row
+from tests.harness.records import a_record
 
 PAUSE = Pause(by="carol", reason="deploy", since_ms=NOW)
 NAMED = {
@@ -166,6 +171,26 @@ def test_cards_count_hosts_and_tell_what_no_queue_says():
     stuck = fleet(queue("pi-jobs", waiting=3), queue("pi-jobs@a", waiting=2, age_ms=50_000))
     assert fleet_cards(stuck)[2].about == "2 in queues without a worker"
     assert fleet_cards(fleet(roster=Unreachable("wrong-type")))[0].value == "?"
+
+
+def test_the_days_cards_say_which_hours_they_count_and_lead_to_those(db):
+    now = datetime(2026, 11, 30, 12, 34, tzinfo=UTC)
+    ends = [timedelta(), timedelta(hours=23, minutes=34), timedelta(hours=23, minutes=35)]
+    rows.write(
+        [
+            a_record(n, job_id=f"local-r{n}", ended_at=now - ago, outcome=Outcome.FAILED)
+            for n, ago in enumerate(ends)
+        ]
+    )
+
+    failed, cost = overview_history.read(now).cards
+    asked = list_address.read(dict(parse_qsl(failed.query)), now)
+
+    assert (failed.value, failed.about) == ("2", "of 2 runs since 11-29 13:00 UTC")
+    assert [run.job_id for run in history.page(asked.query).runs] == ["local-r0", "local-r1"]
+    assert cost.about.endswith("tokens since 11-29 13:00 UTC")
+    begun = insights_asked.read(dict(parse_qsl(cost.query)), now).since
+    assert begun == now.replace(day=29, hour=13, minute=0)
 
 
 def test_a_finding_of_both_is_told_once_and_the_graver():
