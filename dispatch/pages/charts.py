@@ -143,9 +143,16 @@ def shown(value: Number, unit: Unit) -> str:
         case Unit.SECONDS:
             return span(round(value * 1000)) if value >= 1 else f"{value:.1f} s"
         case Unit.PERCENT:
-            return f"{value:.0f} %"
+            return _percent(value)
         case _:
             return amount(value)
+
+
+def _percent(value: float) -> str:
+    """Write a share to the nearest tenth: all only where it is all, none only where it is none."""
+    # What is no more than the error of a division is no part of the share.
+    tenths = int(round(value * 10, 5) + 0.5)
+    return f"{min(max(tenths, int(value > 0)), 1000 - int(value < 100)) / 10:g} %"
 
 
 def _label(text: str) -> str:

@@ -113,8 +113,7 @@ def _cells(one: Totals) -> tuple[str, ...]:
 
 def success(one: Totals) -> str:
     """Write the share that succeeded."""
-    # 99.96 % of a thousand runs is not all of them.
-    return shown(None, Unit.PERCENT) if one.success is None else f"{int(one.success * 1000) / 10:g} %"
+    return shown(None if one.success is None else 100 * one.success, Unit.PERCENT)
 
 
 def seconds(span: float | None) -> str:

@@ -57,7 +57,13 @@ def test_nothing_to_draw_is_said_and_an_id_is_of_a_kind_that_can_stand_in_a_page
         (12.5, Unit.DOLLARS, "$12.50"),
         (0.25, Unit.SECONDS, "0.2 s"),
         (3725, Unit.SECONDS, "1 h 2 min"),
-        (99.6, Unit.PERCENT, "100 %"),
+        (99.6, Unit.PERCENT, "99.6 %"),
+        (100 * (2107 / 2293), Unit.PERCENT, "91.9 %"),
+        (100 * (1837 / 2000), Unit.PERCENT, "91.9 %"),
+        (100 * (9999 / 10000), Unit.PERCENT, "99.9 %"),
+        (100 * (1 / 10000), Unit.PERCENT, "0.1 %"),
+        (100.0, Unit.PERCENT, "100 %"),
+        (0.0, Unit.PERCENT, "0 %"),
     ],
 )
 def test_numbers_are_written_for_a_person(value, unit, text):
