@@ -92,6 +92,10 @@ _SAME = (
 )
 
 
+#: The checks of all that is compared.
+DIFFERENCES = frozenset(same.check for same in _SAME)
+
+
 def differing(facts: FleetFacts) -> Iterator[Finding]:
     """Compare the hosts that are there."""
     for same in _SAME:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from dispatch.console.findings import Finding
-from dispatch.console.fleet_differences import differing
-from dispatch.console.fleet_doubles import doubles
+from dispatch.console.fleet_differences import DIFFERENCES, differing
+from dispatch.console.fleet_doubles import SHARED_NAME, SHARED_STATE, doubles
 from dispatch.console.fleet_facts import FleetFacts, Pause, QueueLook, StopAsked
 from dispatch.console.fleet_words import (
     AREA,
@@ -27,6 +27,14 @@ from hosts.names import SHARED_QUEUE
 from hosts.rows import SKEW_TOLD_MS, Presence, Roster
 
 WITHOUT_QUEUE = "host-without-queue"
+#: All that the rules can find: where `warnings` does not say one of these, it is not so.
+CHECKS = frozenset(
+    {
+        *("host-late", "clock-skew", "host-blind", "host-was-cut-off", WITHOUT_QUEUE, "queue-without-worker"),
+        *("queue-without-host", "drained-queue-waits", "partly-paused", "stop-stands", "records-pending"),
+        *("registry-unreadable", SHARED_NAME, SHARED_STATE, *DIFFERENCES),
+    }
+)
 # Of what is told one by one.
 _MOST_TOLD = 4
 _REROUTE = "`manage.py reroute {host}` moves what waits to where it can run"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.findings import Finding, Mark
+from dispatch.console.fleet_findings import CHECKS
+from dispatch.console.fleet_words import AREA
 from dispatch.console.instants import span
 from dispatch.console.schedule_facts import Line, Overview
 from dispatch.console.schedules_notes import headline
@@ -65,20 +67,32 @@ class Missed:
 
 
 def concerns(
-    now: Sequence[Finding], looked: Looked, veil: Callable[[str], str], *, with_schedules: bool = True
+    now: Sequence[Finding] | None,
+    looked: Looked,
+    veil: Callable[[str], str],
+    *,
+    with_schedules: bool = True,
 ) -> Concerns:
     """Put together what the fleet shows now and what the doctor found; what both tell is shown once.
 
-    Without `with_schedules` what the doctor says of single schedules is left out.
+    `now` is None where the fleet could not be seen. What can be seen now is told only if it is so now: the
+    doctor looked a while ago. Without `with_schedules` its words on single schedules are left out.
     """
-    doctor = [one for one in looked.findings or () if with_schedules or not _is_of_a_schedule(one)]
-    told = {(one.area, one.check): one for one in (*now, *doctor) if one.mark is Mark.FAILED}
-    fresh = {(one.area, one.check) for one in now}
-    of_now = [one for one in now if (one.area, one.check) not in told]
+    fresh = {one.check for one in now or ()}
+    gone = frozenset() if now is None else CHECKS - fresh
+    doctor = [
+        one
+        for one in looked.findings or ()
+        if (with_schedules or not _is_of_a_schedule(one))
+        and not (one.area == AREA.name and one.check in gone)
+    ]
+    failed = {(one.area, one.check) for one in doctor if one.mark is Mark.FAILED}
+    of_now = [one for one in now or () if (one.area, one.check) not in failed]
     of_doctor = [
         one
         for one in doctor
-        if one.mark is Mark.FAILED or (one.mark is Mark.WARNING and (one.area, one.check) not in fresh)
+        if one.mark is Mark.FAILED
+        or (one.mark is Mark.WARNING and not (one.area == AREA.name and one.check in fresh))
     ]
     every = dict.fromkeys(map(_unquoted, (*of_now, *of_doctor)))
     found = sorted(every, key=lambda one: one.mark is not Mark.FAILED)

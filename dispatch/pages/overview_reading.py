@@ -81,7 +81,7 @@ def read_history(seen: Sight) -> History:
 def read_care(seen: Sight) -> Care:
     """Read the warnings of the fleet and the schedules; take what the doctor found last."""
     facts = seen.read(fleet.read)
-    now = warnings(facts) if isinstance(facts, FleetFacts) else ()
+    now = warnings(facts) if isinstance(facts, FleetFacts) else None
     overview = _schedules(seen, facts)
     return Care(
         concerns=concerns(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dispatch.console.findings import Area, Finding, Mark
 from dispatch.console.fleet_facts import Pause, StopAsked
-from dispatch.console.fleet_findings import warnings
+from dispatch.console.fleet_findings import CHECKS, warnings
 from hosts.rows import Unreachable, UnreadableRow
 from tests.dispatch.fleetkit import DAY_MS, NOW, SHARED, fleet, host_id, known, queue, row
 
@@ -219,6 +219,10 @@ def test_a_rule_says_what_is_wrong_and_what_to_do(name):
     assert (found.check, found.mark) == (check, Mark.WARNING)
     assert part in found.text
     assert found.fix
+
+
+def test_what_is_not_found_is_known_by_its_name():
+    assert {check for _, check, _ in TOLD.values()} == CHECKS
 
 
 @pytest.mark.parametrize("name", SILENT)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dispatch.console.budget import Budget
 from dispatch.console.findings import Area
 from dispatch.console.fleet_facts import Pause
+from dispatch.console.fleet_findings import warnings
 from dispatch.console.instants import stamp
 from dispatch.console.schedule_facts import Line, Overview
 from dispatch.console.schedules_page import listed
@@ -207,6 +208,19 @@ def test_a_finding_of_both_is_told_once_and_the_graver():
     assert [one.text for one in told.listed] == ["two", "a is late"]
     assert told.doctor == "The doctor looked 1 min 1 s ago: 1 of 3 checks ok."
     assert "for the first time" in concerns([], Looked(), str).doctor
+
+
+def test_what_the_fleet_does_not_show_any_more_is_not_told_on_the_doctors_word():
+    partly = fleet(row("a"), queue("pi-jobs@a", pause=PAUSE))
+    doctor = (*warnings(partly), Area("fleet").failed("registry", "no list", "look"))
+
+    def said(now):
+        return [one.text for one in concerns(now, Looked(doctor, 61.0), str).listed]
+
+    everything = said(warnings(replace(partly, pause=PAUSE)))
+
+    assert everything == ["no list"]
+    assert said(None) == ["no list", doctor[0].text]
 
 
 def test_a_torn_down_schedule_is_as_bad_everywhere_and_told_once():
