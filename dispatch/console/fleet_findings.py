@@ -52,7 +52,7 @@ def _silent(facts: FleetFacts) -> Iterator[Finding]:
         said = (
             "has no readable beat" if host.stale_ms is None else f"has not beaten for {span(host.stale_ms)}"
         )
-        jobs = host.queue.jobs if host.queue else 0
+        jobs = host.queue if host.queue and host.queue.jobs else None
         waits = f", and {jobs_wait(jobs)} in its queue" if jobs else ""
         fix = "Look at that machine and its way to Valkey."
         yield AREA.warning(
@@ -124,7 +124,7 @@ def _queues_without_worker(facts: FleetFacts) -> Iterator[Finding]:
         if host is None:
             yield AREA.warning(
                 "queue-without-worker",
-                f"{jobs_wait(queue.jobs)} in {queue.name}, and no worker takes from it",
+                f"{jobs_wait(queue)} in {queue.name}, and no worker takes from it",
                 "Start one with `manage.py runworker`.",
             )
         elif row is None or not row.routes:
@@ -144,7 +144,7 @@ def _orphaned(facts: FleetFacts, queue: QueueLook, host: str, *, is_there: bool)
     undrain = f", and `manage.py undrain {host}`" if host in facts.drained else ""
     return AREA.warning(
         "queue-without-host",
-        f"{jobs_wait(queue.jobs)} in {queue.name}, and {why}",
+        f"{jobs_wait(queue)} in {queue.name}, and {why}",
         f"Start its worker, with PI_WORKER_NAME={host}{undrain}, or {_REROUTE.format(host=host)}.",
         hosts=(host,),
     )
@@ -155,7 +155,7 @@ def _drained(facts: FleetFacts) -> Iterator[Finding]:
         if host.row and host.row.draining and host.queue and host.queue.jobs:
             yield AREA.warning(
                 "drained-queue-waits",
-                f"{host.name} is drained, and {jobs_wait(host.queue.jobs)} in its queue",
+                f"{host.name} is drained, and {jobs_wait(host.queue)} in its queue",
                 f"`manage.py undrain {host.name}` lets it take them, or {_REROUTE.format(host=host.name)}.",
                 hosts=(host.name,),
             )

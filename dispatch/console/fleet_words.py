@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dispatch.console.findings import Area
+from dispatch.console.fleet_facts import QueueLook
 from hosts.rows import HostRow
 
 AREA = Area("fleet")
@@ -47,6 +48,16 @@ def was_cut_off(row: HostRow) -> bool:
     return _CUT_OFF in row.blind.split(",")
 
 
-def jobs_wait(count: int) -> str:
-    """Say how many jobs wait, as the beginning of a sentence."""
-    return "1 job waits" if count == 1 else f"{count} jobs wait"
+def jobs_wait(queue: QueueLook) -> str:
+    """Say how many jobs wait, are deferred and are held, as every table counts them; "no job waits"."""
+    counts = (
+        (queue.waiting or 0, "waits", "wait"),
+        (queue.deferred or 0, "is deferred", "are deferred"),
+        (queue.held or 0, "is held", "are held"),
+    )
+    told = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    if not told:
+        return "no job waits"
+    count, verb = told[0].split(" ", 1)
+    *head, last = [f"{count} {'job' if count == '1' else 'jobs'} {verb}", *told[1:]]
+    return f"{', '.join(head)} and {last}" if head else last

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dispatch.console.counts import number_of
+from dispatch.console.fleet_words import jobs_wait
 from dispatch.pages.fleet_host_view import Verb, drain_words
 from dispatch.pages.fleet_reading import HostFacts
 from hosts.names import host_queue
@@ -66,8 +67,8 @@ def _drain(facts: HostFacts) -> Iterator[str]:
     yield f"{facts.name} takes no new job from any queue, until somebody undrains it or the drain ends."
     yield _running(facts)
     if queue:
-        wait = number_of(queue.jobs, "job waits", "jobs wait")
-        yield f"{wait} in {facts.queue} for it; a reroute moves what others can do."
+        waits = jobs_wait(queue)
+        yield f"{waits[:1].upper()}{waits[1:]} in {facts.queue} for it; a reroute moves what others can do."
     if facts.drain:
         yield f"{drain_words(facts.drain)} This takes that one's place."
     if facts.look is None or facts.look.presence is not Presence.ALIVE:

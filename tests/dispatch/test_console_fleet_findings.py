@@ -26,7 +26,7 @@ TOLD = {
     "late, with jobs": (
         fleet(A, row("bravo", age_ms=61_000), queue("pi-jobs@bravo", age_ms=61_000, waiting=1, held=2)),
         "host-late",
-        "for 1 min 1 s, and 3 jobs wait in its queue",
+        "for 1 min 1 s, and 1 job waits and 2 are held in its queue",
     ),
     "no beat": (fleet(row("alpha", age_ms=None)), "host-late", "alpha has no readable beat"),
     "two of one name": (
@@ -79,7 +79,7 @@ TOLD = {
     "gone host": (
         fleet(A, known("charlie", age_ms=3 * DAY_MS), queue("pi-jobs@charlie", age_ms=None, deferred=2)),
         "queue-without-host",
-        "2 jobs wait in pi-jobs@charlie, and charlie has been gone for 3 d",
+        "2 jobs are deferred in pi-jobs@charlie, and charlie has been gone for 3 d",
     ),
     "gone host, drained": (
         fleet(
@@ -105,9 +105,9 @@ TOLD = {
         "1 job waits in pi-jobs@bravo, and no worker takes from it",
     ),
     "drained": (
-        fleet(row("alpha", draining=True), queue("pi-jobs@alpha", waiting=2)),
+        fleet(row("alpha", draining=True), queue("pi-jobs@alpha", waiting=5, deferred=2, held=1)),
         "drained-queue-waits",
-        "alpha is drained, and 2 jobs wait in its queue",
+        "alpha is drained, and 5 jobs wait, 2 are deferred and 1 is held in its queue",
     ),
     "partly paused": (
         fleet(A, B, queue("pi-jobs@bravo", pause=PAUSE)),
