@@ -24,7 +24,10 @@ def drained(host: str, flag: PauseFlag, roster: Roster | Unreachable, *, shown: 
     if not row.routes:
         return [said]
     queue = names.host_queue(host)
-    return [said, f"Jobs of {queue} wait for it; `manage.py reroute {host}` gives them to others."]
+    return [
+        said,
+        f"Jobs of {queue} wait for it; `manage.py reroute {host}` gives others what they can do.",
+    ]
 
 
 def _absent(host: str, roster: Roster | Unreachable) -> str:

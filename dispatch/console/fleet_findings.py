@@ -22,7 +22,7 @@ from dispatch.console.fleet_words import (
     was_cut_off,
 )
 from dispatch.console.instants import span
-from dispatch.console.pause_shown import who_and_why
+from dispatch.console.pause_shown import ended_by, who_and_why
 from hosts.names import SHARED_QUEUE
 from hosts.rows import SKEW_TOLD_MS, Presence, Roster
 
@@ -37,7 +37,10 @@ CHECKS = frozenset(
 )
 # Of what is told one by one.
 _MOST_TOLD = 4
-_REROUTE = "`manage.py reroute {host}` moves what waits to where it can run"
+_REROUTE = (
+    "`manage.py reroute {host}` moves what waits to where it can run, a job on a folder only if you say that"
+    " the folder is the same there"
+)
 
 
 def warnings(facts: FleetFacts) -> tuple[Finding, ...]:
@@ -164,10 +167,11 @@ def _drained(facts: FleetFacts) -> Iterator[Finding]:
 def _partly_paused(facts: FleetFacts) -> Iterator[Finding]:
     paused = [queue.name for queue in facts.queues.values() if queue.pause]
     if facts.pause is None and 0 < len(paused) < len(facts.queues):
+        are, which = ("is", paused[0]) if len(paused) == 1 else ("are", "QUEUE")
         yield AREA.warning(
             "partly-paused",
-            f"{len(paused)} of {len(facts.queues)} queues are paused: {named(paused)}",
-            "`manage.py resume QUEUE` ends it for a queue; `manage.py pause` pauses all of them.",
+            f"{len(paused)} of {len(facts.queues)} queues {are} paused: {named(paused)}",
+            f"{ended_by(which)} ends it for a queue; `manage.py pause` pauses all of them.",
         )
 
 

@@ -11,11 +11,15 @@ from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.reroute import SHARED
 from dispatch.console.rerouted import Rerouted
+from dispatch.console.rerouting import Stay, Staying
 from dispatch.pages.fleet_reading import HostFacts
 from dispatch.pages.operation_state import Result, Row
+from hosts.names import host_of_queue
 
 # Ids that somebody still reads; more are counted.
 _MOST_NAMED = 50
+# The label of the box in `console/fleet_reroute.html`.
+FOLDERS_TOO = "Jobs on folders, too"
 COLUMNS = ("Job", "Queue", "What became of it")
 
 
@@ -61,7 +65,7 @@ def preview(found: Rerouted) -> Preview:
     """Lay out what was found without doing anything."""
     alike: dict[str, list[str]] = defaultdict(list)
     for one in found.stayed:
-        alike[one.why].append(one.job_id)
+        alike[_why(one, found)].append(one.job_id)
     moves = sorted(found.moved.items())
     return Preview(
         count=sum(len(ids) for _, ids in moves),
@@ -72,6 +76,14 @@ def preview(found: Rerouted) -> Preview:
         ),
         notes=tuple(found.notes),
     )
+
+
+def _why(one: Staying, found: Rerouted) -> str:
+    """Say why it stays; what would let a job on a folder go is on the page a box."""
+    if one.reason is not Stay.FOLDER:
+        return one.why
+    host = host_of_queue(found.queue)
+    return f"its folder is on {host}; with “{FOLDERS_TOO}” you say that it is the same where the job goes"
 
 
 def _group(title: str, job_ids: list[str] | tuple[str, ...]) -> Group:
@@ -85,7 +97,7 @@ def rows(found: Rerouted) -> Iterator[Row]:
     for queue, ids in sorted(found.moved.items()):
         yield from (Row((one_line(job_id), queue, done), is_good=True) for job_id in ids)
     for one in found.stayed:
-        yield Row((one_line(one.job_id), found.queue, f"stays: {one.why}"), is_good=False)
+        yield Row((one_line(one.job_id), found.queue, f"stays: {_why(one, found)}"), is_good=False)
 
 
 def result(found: Rerouted) -> Result:

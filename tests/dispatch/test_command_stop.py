@@ -157,7 +157,7 @@ def test_a_running_host_is_drained_and_told_of_what_it_still_runs(manage, valkey
             f"there takes no new job on {valkey_url}, until `manage.py undrain there`. 1 job that it has goes"
             " on to the end.\n"
         ),
-        "Jobs of pi-jobs@there wait for it; `manage.py reroute there` gives them to others.\n",
+        "Jobs of pi-jobs@there wait for it; `manage.py reroute there` gives others what they can do.\n",
     )
     assert (shown.reason, shown.until_ms) == ("new disk", None)
     assert undrained == (0, f"there takes jobs again on {valkey_url}.\n", "")

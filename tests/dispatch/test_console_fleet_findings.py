@@ -112,7 +112,7 @@ TOLD = {
     "partly paused": (
         fleet(A, B, queue("pi-jobs@bravo", pause=PAUSE)),
         "partly-paused",
-        "1 of 3 queues are paused: pi-jobs@bravo",
+        "1 of 3 queues is paused: pi-jobs@bravo",
     ),
     "asked to stop": (
         fleet(A, B, stops=(stop("alpha"), stop("bravo"))),
@@ -243,6 +243,16 @@ def test_where_jobs_are_stuck_the_fix_names_the_command():
 
     assert set(fixes) == {"late", "tired", "ghost"}
     assert all(f"`manage.py reroute {host}`" in fix for host, fix in fixes.items())
+    assert all("a job on a folder only if you say" in fix for fix in fixes.values())
+
+
+def test_a_queue_that_is_paused_by_itself_is_resumed_by_its_name():
+    (one,) = warnings(TOLD["partly paused"][0])
+    (two,) = warnings(fleet(A, B, *(queue(f"pi-jobs@{name}", pause=PAUSE) for name in ("alpha", "bravo"))))
+
+    assert "`manage.py resume pi-jobs@bravo` ends" in one.fix
+    assert "2 of 3 queues are paused" in two.text
+    assert "`manage.py resume QUEUE` ends" in two.fix
 
 
 def test_of_a_host_that_is_blind_to_its_engine_both_are_told_and_no_more_jobs_promised():

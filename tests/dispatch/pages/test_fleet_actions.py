@@ -12,7 +12,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
 
-from dispatch.pages import fleet_reroute
+from dispatch.pages import fleet_reroute, fleet_rerouting
 from hosts import switches
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear
@@ -192,7 +192,8 @@ def test_a_reroute_shows_what_moves_and_what_stays_then_moves_it(valkey, left, e
         progress = until(lambda: _over(text_of(operator.get(begun["Location"]))))
 
     assert "2 jobs to pi-jobs gh-1 gh-2" in asked
-    assert "1 job stays: its folder is on alpha" in asked
+    assert "1 job stays: its folder is on alpha; with “Jobs on folders, too” you say" in asked
+    assert asked.count(fleet_rerouting.FOLDERS_TOO) == 2
     assert (listed(valkey, "pi-jobs@beta"), listed(valkey, "pi-jobs@alpha")) == (
         ["gh-1", "gh-2"],
         ["local-1"],
