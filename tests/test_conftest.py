@@ -27,11 +27,16 @@ def run(folder, *, tests=TESTS, ci, options=()):
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     return subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:django"),
+            *(sys.executable, "-m", "pytest", "-p", "tests.conftest"),
             *("-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder), *options, str(folder)),
         ],
         cwd=ROOT,
-        env={**environment, "PYTHONPATH": str(ROOT), **({"CI": "true"} if ci else {})},
+        env={
+            **environment,
+            "PYTHONPATH": str(ROOT),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            **({"CI": "true"} if ci else {}),
+        },
         capture_output=True,
         text=True,
         timeout=60,

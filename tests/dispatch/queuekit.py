@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,8 +134,16 @@ def record(what: str, claimed: Claimed) -> bytes:
 
 
 def hash_of(client: redis.Redis, job_id: str) -> dict[str, str]:
-    raw = client.hgetall(keys.job(rq_id(job_id).encode()))
-    return {name.decode(): value.decode("latin-1") for name, value in raw.items()}
+    return hashes_of(client, [job_id])[0]
+
+
+def hashes_of(client: redis.Redis, job_ids: Iterable[str]) -> list[dict[str, str]]:
+    asked = client.pipeline(transaction=False)
+    for job_id in job_ids:
+        asked.hgetall(keys.job(rq_id(job_id).encode()))
+    return [
+        {name.decode(): value.decode("latin-1") for name, value in raw.items()} for raw in asked.execute()
+    ]
 
 
 def records(client: redis.Redis, host_id: str = "aaaa") -> list[dict[str, Any]]:
@@ -183,33 +192,39 @@ def age_beat(client: redis.Redis, host: Host, seconds: float) -> None:
 def assert_sound(client: redis.Redis, job_ids: Iterable[str], queue: str = QUEUE) -> None:
     """Every job stands in exactly the places that its state says, and nowhere else."""
     names = keys.queue_keys(queue)
-    for job_id in job_ids:
-        assert places(client, job_id, names) == expected_places(client, job_id, names), job_id
+    ids = list(job_ids)
+    found = places(client, names)
+    for job_id, job in zip(ids, hashes_of(client, ids), strict=True):
+        assert sorted(found[rq_id(job_id).encode()]) == expected_places(job, names), job_id
 
 
-def places(client: redis.Redis, job_id: str, names: keys.QueueKeys) -> list[str]:
-    raw = rq_id(job_id).encode()
-    found = [names.jobs for one in client.lrange(names.jobs, 0, -1) if one == raw]
-    for key in sorted(client.scan_iter(f"{queue_pattern(names)}:taken:*", count=1000)):
-        found += [key.decode() for one in client.lrange(key, 0, -1) if one == raw]
-    for key in (names.scheduled, names.finished, names.failed):
-        found += [key for one in client.zrange(key, 0, -1) if one == raw]
-    found += [
-        f"{names.started} {one.rpartition(b':')[2].decode()}"
-        for one in client.zrange(names.started, 0, -1)
-        if one.rpartition(b":")[0] == raw
-    ]
-    for key in sorted(client.scan_iter(f"waiters:{queue_pattern(names)}:*", count=1000)):
-        found += [key.decode() for one in client.zrange(key, 0, -1) if one == raw]
-    return sorted(found)
+def places(client: redis.Redis, names: keys.QueueKeys) -> Mapping[bytes, list[str]]:
+    """By job, all places of the queue where it stands; as often as it does."""
+    found: defaultdict[bytes, list[str]] = defaultdict(list)
+    taken = sorted(client.scan_iter(f"{queue_pattern(names)}:taken:*", count=1000))
+    waiters = sorted(client.scan_iter(f"waiters:{queue_pattern(names)}:*", count=1000))
+    lists = [names.jobs.encode(), *taken]
+    sets = [*(name.encode() for name in (names.scheduled, names.finished, names.failed)), *waiters]
+    asked = client.pipeline(transaction=False)
+    for key in lists:
+        asked.lrange(key, 0, -1)
+    for key in sets:
+        asked.zrange(key, 0, -1)
+    *answers, started = asked.zrange(names.started, 0, -1).execute()
+    for key, standing in zip([*lists, *sets], answers, strict=True):
+        for raw in standing:
+            found[raw].append(key.decode())
+    for one in started:
+        raw, _, execution = one.rpartition(b":")
+        found[raw].append(f"{names.started} {execution.decode()}")
+    return found
 
 
 def queue_pattern(names: keys.QueueKeys) -> str:
     return names.name.replace("[", "\\[")
 
 
-def expected_places(client: redis.Redis, job_id: str, names: keys.QueueKeys) -> list[str]:
-    job = hash_of(client, job_id)
+def expected_places(job: Mapping[str, str], names: keys.QueueKeys) -> list[str]:
     taker = job.get("taker")
     match job.get("status"):
         case "queued":

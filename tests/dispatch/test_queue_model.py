@@ -27,7 +27,7 @@ from tests.dispatch.queuekit import (
     Host,
     age_beat,
     assert_sound,
-    hash_of,
+    hashes_of,
     listed,
     records,
 )
@@ -256,8 +256,7 @@ class Fleet(RuleBasedStateMachine):
             for one in records(self.client, host_id)
             if one.get("final", True)
         )
-        for job_id, job in self.jobs.items():
-            found = hash_of(self.client, job_id)
+        for (job_id, job), found in zip(self.jobs.items(), hashes_of(self.client, self.jobs), strict=True):
             assert found["status"] == STATUS.get(job.state, job.state)
             assert found.get("taker") == job.token
             assert found["putBacks"] == str(job.put_backs)

@@ -72,9 +72,14 @@ def nights(name: str) -> list[tuple[datetime, datetime]]:
     """A day before each change and a day after it; in a zone without any, days of any kind."""
     zone = ZoneInfo(name)
     begin, end = (datetime(year, 1, 1, tzinfo=UTC) for year in (YEARS.start, YEARS.stop))
-    hours = [begin + HOUR * n for n in range((end - begin) // HOUR)]
-    offsets = [offset(hour, zone) for hour in hours]
-    changes = [hour for hour, (old, new) in zip(hours, pairwise(offsets), strict=False) if old != new]
+    days = [begin + DAY * n for n in range((end - begin) // DAY + 1)]
+    hours = [
+        day + HOUR * n
+        for day, following in pairwise(days)
+        if offset(day, zone) != offset(following, zone)
+        for n in range(24)
+    ]
+    changes = [hour for hour in hours if offset(hour, zone) != offset(hour + HOUR, zone)]
     without = [datetime(year, month, 28, tzinfo=UTC) for year in YEARS for month in (2, 12)]
     return [(change - DAY, change + DAY) for change in changes or without]
 
@@ -106,6 +111,12 @@ def expected(pattern: str, rows: list[tuple[datetime, datetime, list[datetime]]]
     ]
 
 
+@cache
+def rules(pattern: str, name: str) -> list[list[datetime]]:
+    """By night, at which minutes a pattern fires."""
+    return [expected(pattern, rows, ZoneInfo(name)) for rows in shown(name)]
+
+
 def fired(recurrence: Recurrence, begin: datetime, end: datetime) -> list[datetime]:
     found, last = [], begin - MINUTE
     while (last := recurrence.after(last)) is not None and last < end:
@@ -126,12 +137,9 @@ def is_changed(name: str, begin: datetime, end: datetime) -> bool:
 
 @pytest.mark.parametrize("name", ZONES)
 def test_each_night_is_as_the_rule_says(name):
-    zone = ZoneInfo(name)
     for pattern in MEANT:
         recurrence = Recurrence.parse(pattern, schedule_id="a", zone=name)
-        for (begin, end), rows in zip(nights(name), shown(name), strict=True):
-            rule = expected(pattern, rows, zone)
-
+        for (begin, end), rule in zip(nights(name), rules(pattern, name), strict=True):
             assert fired(recurrence, begin, end) == rule, (pattern, begin)
             passed = recurrence.last_passed(begin - MINUTE, end - MINUTE)
             assert passed == (rule[-1] if rule else None, len(rule)), (pattern, begin)
@@ -139,11 +147,11 @@ def test_each_night_is_as_the_rule_says(name):
 
 @pytest.mark.parametrize("name", ZONES)
 def test_from_whatever_moment_about_the_change_one_looks(name):
-    zone, second = ZoneInfo(name), timedelta(seconds=1)
+    second = timedelta(seconds=1)
     for pattern in MEANT:
         recurrence = Recurrence.parse(pattern, schedule_id="a", zone=name)
-        for (begin, end), rows in zip(nights(name)[:2], shown(name), strict=False):
-            rule, change = expected(pattern, rows, zone), begin + DAY
+        for (begin, end), rule in zip(nights(name)[:2], rules(pattern, name), strict=False):
+            change = begin + DAY
             moments = [
                 change + MINUTE * n for n in (-121, -90, -61, -60, -59, -31, -30, -29, -1, 0, 29, 60, 90)
             ]
@@ -251,11 +259,10 @@ def difference(rule: list[datetime], other: list[datetime], name: str) -> str | 
 def test_where_a_library_answers_otherwise(answers, known):
     for name in ZONES:
         zone, found = ZoneInfo(name), Counter()
-        for (begin, end), rows in zip(nights(name), shown(name), strict=True):
+        for night, (begin, end) in enumerate(nights(name)):
             begin, end = begin + HOUR * 16, end - HOUR * 16
-            around = [row for row in rows if begin <= row[0] < end]
             for pattern in MEANT:
-                rule = expected(pattern, around, zone)
+                rule = [instant for instant in rules(pattern, name)[night] if begin <= instant < end]
                 if kind := difference(rule, list(answers(pattern, begin, end, zone)), name):
                     found[pattern, kind] += 1
 
