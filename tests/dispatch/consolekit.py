@@ -91,7 +91,7 @@ class Console:
     @contextmanager
     def running(self, *words: str, **changes: str | None) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command in a session of its own, its output to be read; none outlives the block."""
-        with subprocess.Popen(
+        with prepared.Process(
             [*MANAGE, *words],
             env=self.environment(changes),
             cwd=self.home,
