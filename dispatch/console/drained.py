@@ -1,4 +1,7 @@
-"""What `drain` and `undrain` say: what holds from now on, and how the host stands that it is about."""
+"""What `drain` and `undrain` say: what holds from now on, and how the host stands that it is about.
+
+`on` is what a sentence says of the server, such as ` on URL`; blank where everybody knows which it is.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from hosts.rows import HostRow, Presence, Roster, Unreachable
 from hosts.switches import PauseFlag, Switches, Undrained
 
 
-def drained(host: str, flag: PauseFlag, roster: Roster | Unreachable, *, shown: str) -> list[str]:
+def drained(host: str, flag: PauseFlag, roster: Roster | Unreachable, *, on: str = "") -> list[str]:
     """Say what the drain does; the lines after the first are what a person should know besides."""
     until = f"`manage.py undrain {host}`" if flag.until_ms is None else stamp(flag.until_ms)
-    said = f"{host} takes no new job on {shown}, until {until}."
+    said = f"{host} takes no new job{on}, until {until}."
     row = _row(host, roster)
     if row is None or row.presence is not Presence.ALIVE:
         return [said, _absent(host, roster)]
@@ -42,11 +45,9 @@ def _absent(host: str, roster: Roster | Unreachable) -> str:
     return f"{host} is not there, its last beat was {silent} ago; when it comes back it takes no job."
 
 
-def undrained(host: str, held: Switches, ended: Undrained, *, shown: str) -> list[str]:
+def undrained(host: str, held: Switches, ended: Undrained, *, on: str = "") -> list[str]:
     """Say what ended, and what still keeps the host from taking jobs."""
-    said = (
-        f"{host} takes jobs again on {shown}." if ended.was_drained else f"{host} was not drained on {shown}."
-    )
+    said = f"{host} takes jobs again{on}." if ended.was_drained else f"{host} was not drained{on}."
     notes = []
     if held.fleet is not None:
         notes.append(f"The whole fleet is paused all the same; {ended_by(FLEET)} ends that.")

@@ -31,14 +31,14 @@ class Restored:
     queues: tuple[str, ...]
     unread: tuple[str, ...]
 
-    def said(self, server: str) -> str:
-        """Say it in a sentence."""
+    def said(self, *, on: str = "") -> str:
+        """Say it in a sentence; `on` is what it says of the server, such as ` on URL`."""
         if not self.queues and not self.is_known:
-            return f"No queue on {server} has a schedule {self.schedule_id}. `manage.py triggers` lists them."
+            return f"No queue{on} has a schedule {self.schedule_id}. `manage.py triggers` lists them."
         if not self.queues:
-            return f"Schedule {self.schedule_id} is not taken down on any queue of {server}. Nothing changed."
+            return f"Schedule {self.schedule_id} is not taken down on any queue{on}. Nothing changed."
         queues = ", ".join(self.queues)
-        return f"Schedule {self.schedule_id} starts again at its next instant: {queues}, on {server}."
+        return f"Schedule {self.schedule_id} starts again at its next instant: {queues}{on and f',{on}'}."
 
     def as_json(self) -> dict[str, Any]:
         """Make what `--json` prints."""

@@ -39,7 +39,7 @@ def drain(server: Server, order: Order) -> Turned:
         flag = switches.drain(
             server.client, order.host, by=order.by, reason=order.reason, lasting=order.lasting
         )
-    said, *notes = drained(order.host, flag, roster.read(server.client), shown=server.shown)
+    said, *notes = drained(order.host, flag, roster.read(server.client))
     return Turned(said=said, notes=tuple(notes), before=as_data(before), after=as_data(flag))
 
 
@@ -49,5 +49,5 @@ def undrain(server: Server, order: Order) -> Turned:
     with confirming(server, "undrained", (order.host,), told_by="fleet"):
         ended = switches.undrain(server.client, order.host)
         held = switches.read(server.client, (), host=order.host)
-    said, *notes = undrained(order.host, held, ended, shown=server.shown)
+    said, *notes = undrained(order.host, held, ended)
     return Turned(said=said, notes=tuple(notes), before=as_data(before), after=as_data(held.drain))

@@ -164,7 +164,7 @@ def _restored(
         doing.before = {"takenDown": torn}
         found = restore(server, schedule_id)
         doing.after, doing.is_idle = {"restored": found.queues}, not found.queues
-    (messages.success if found.queues else messages.warning)(request, found.said(server.shown))
+    (messages.success if found.queues else messages.warning)(request, found.said())
     if found.unread:
         unread = "; ".join(found.unread)
         messages.warning(request, f"Not everything could be read ({unread}); repeat it then.")

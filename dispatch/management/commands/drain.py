@@ -40,7 +40,7 @@ class Command(BaseCommand):
                     reason=one_line(options["reason"]),
                     lasting=options["lasting"],
                 )
-            said, *notes = drained(host, flag, roster.read(server.client), shown=server.shown)
+            said, *notes = drained(host, flag, roster.read(server.client), on=f" on {server.shown}")
         self.stdout.write(said)
         for note in notes:
             self.stderr.write(note)

@@ -125,11 +125,11 @@ class Command(BaseCommand):
         with switch_server(environment) as server:
             found = restore(server, options["restore"])
         if found.queues or options["json"]:
-            self._answer(found.as_json(), found.said(server.shown), options)
+            self._answer(found.as_json(), found.said(on=f" on {server.shown}"), options)
         if found.unread:
             self.stderr.write(f"Not everything could be read ({'; '.join(found.unread)}); repeat it then.")
         if not found.queues:
-            raise OperationalError(found.said(server.shown))
+            raise OperationalError(found.said(on=f" on {server.shown}"))
 
     def _answer(self, as_json: dict[str, Any], text: str, options: dict[str, Any]) -> None:
         encoding = getattr(self.stdout, "encoding", None) or "utf-8"

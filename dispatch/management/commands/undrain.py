@@ -29,7 +29,7 @@ class Command(BaseCommand):
         with switch_server(environment) as server, confirming(server, "undrained", (host,), told_by="fleet"):
             ended = switches.undrain(server.client, host)
             held = switches.read(server.client, ())
-            said, *notes = undrained(host, held, ended, shown=server.shown)
+            said, *notes = undrained(host, held, ended, on=f" on {server.shown}")
         self.stdout.write(said)
         for note in notes:
             self.stderr.write(note)
