@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
-from runs.walk import Facet, Key, Query
+from runs.walk import NONE, Facet, Key, Query
+from runs.wording import OUTCOMES, REASONS
 
 SEARCH = "q"
 SINCE, UNTIL = "since", "until"
@@ -21,6 +22,13 @@ OLDER_THAN, NEWER_THAN = "older_than", "newer_than"
 INSTANTS = "24h, 7d, 2026-11-30 or 2026-11-30 12:00 (UTC)"
 
 _FILTERS = (SEARCH, *(facet.value for facet in Facet), SINCE, UNTIL)
+#: Where a job's repository lives (`dispatch.ids.Kind`).
+KINDS = ("local", "github", "gitlab", "forgejo", "azure")
+_CLOSED: Mapping[Facet, tuple[str, ...]] = {
+    Facet.OUTCOME: tuple(OUTCOMES),
+    Facet.REASON: (*REASONS, NONE),
+    Facet.KIND: (*KINDS, NONE),
+}
 _LONGEST = 600
 _AGO = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -28,12 +36,29 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that a facet with a closed vocabulary cannot have; `allowed` are those that it can."""
+
+    facet: Facet
+    text: str
+    allowed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Say it in a sentence without its full stop."""
+        return f"“{self.text}” is no {self.facet.value} that this version knows"
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """The question, what the filter form shows of it, and a sentence for each thing not understood."""
+    """The question, what the filter form shows of it, and a sentence for each thing not understood.
+
+    What `problems` are of is not in the query; `unknown` is in it, and no run of this version has that.
+    """
 
     query: Query
     texts: Mapping[str, str]
     problems: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
     @property
     def is_filtered(self) -> bool:
@@ -59,11 +84,16 @@ def read(given: Mapping[str, str], now: datetime) -> Asked:
         newer_than=Key.parse(given.get(NEWER_THAN, "")),
     )
     problems = tuple(
-        f"“{texts[name]}” ({name}) is no instant and was left out; write {INSTANTS}."
+        f"“{texts[name]}” ({name}) is no instant; write {INSTANTS}."
         for name, found in ((SINCE, since), (UNTIL, until))
         if texts[name] and found is None
     )
-    return Asked(query, {name: text for name, text in texts.items() if text}, problems)
+    unknown = tuple(
+        Unknown(facet, texts[facet.value], allowed)
+        for facet, allowed in _CLOSED.items()
+        if texts[facet.value] and texts[facet.value] not in allowed
+    )
+    return Asked(query, {name: text for name, text in texts.items() if text}, problems, unknown)
 
 
 def _text(given: str) -> str:

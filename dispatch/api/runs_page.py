@@ -32,6 +32,8 @@ def query_of(given: QueryDict, now: datetime) -> Query:
     read = list_address.read({name: str(given[name]) for name in given}, now)
     if read.problems:
         raise asked.wrong(read.problems[0])
+    if read.unknown:
+        raise asked.wrong(f"{read.unknown[0]}; allowed are {', '.join(read.unknown[0].allowed)}.")
     text = given.get(_NEXT)
     after = Key.parse(text) if text else None
     if text and after is None:

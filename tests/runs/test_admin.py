@@ -406,3 +406,5 @@ def test_an_early_end_of_a_walk_and_an_instant_that_is_none_are_said(viewer, mon
     assert b"No run matches so far." in early.content
     assert b'rel="next"' in early.content
     assert "“soon” (since) is no instant" in early.content.decode()
+    assert "2026-11-30 12:00 (UTC). It was left out." in early.content.decode()
+    assert "“foo” is no kind that this version knows." in viewer.get(LIST, {"kind": "foo"}).content.decode()

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from django.http import QueryDict
 
+from dispatch.ids import Kind
 from runs.list_address import read
+from runs.outcome import Reason
 from runs.walk import Facet, Key
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -39,6 +41,24 @@ def test_instants(text, since, until):
     assert (asked.query.since_ms, asked.query.until_ms) == (since, until)
     said = [problem for problem in asked.problems if text in problem and "2026-11-30 12:00" in problem]
     assert len(said) == (since is None) + (until is None)
+
+
+@pytest.mark.parametrize(
+    ("facet", "fine", "allowed"),
+    [
+        (Facet.OUTCOME, ("policy",), {"completed", "policy", "failed"}),
+        (Facet.REASON, ("stalled", "-"), {*Reason, "-"}),
+        (Facet.KIND, ("github", "-"), {*Kind, "-"}),
+    ],
+)
+def test_a_value_that_no_run_of_this_version_has_is_asked_for_all_the_same_and_said(facet, fine, allowed):
+    (unknown,) = read({facet.value: "foo"}, NOW).unknown
+
+    assert read({facet.value: "foo"}, NOW).query.facets == {facet: "foo"}
+    assert str(unknown) == f"“foo” is no {facet.value} that this version knows"
+    assert set(unknown.allowed) == allowed
+    assert not any(read({facet.value: text}, NOW).unknown for text in fine)
+    assert not read({"flow": "foo"}, NOW).unknown
 
 
 def test_the_rest_of_an_address_and_the_way_back_to_one():

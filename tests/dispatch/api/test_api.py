@@ -120,6 +120,25 @@ def test_what_makes_no_sense_is_refused_in_json(method, path, expected, here, vi
     assert error_of(getattr(client, method)(path, headers=bearer(viewer))) == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            "outcome=foo",
+            "“foo” is no outcome that this version knows; allowed are completed, policy, failed.",
+        ),
+        ("reason=foo", "“foo” is no reason that this version knows; allowed are job-malformed, not-avail"),
+        ("kind=foo", "“foo” is no kind that this version knows; allowed are local, github, gitlab, forgejo,"),
+        ("since=foo", "“foo” (since) is no instant; write 24h, 7d, 2026-11-30 or 2026-11-30 12:00 (UTC)."),
+    ],
+)
+def test_a_filter_that_no_run_can_meet_is_refused_with_what_is_allowed(asked, said, here, viewer):
+    answer = Client().get(f"/api/runs?{asked}", headers=bearer(viewer))
+
+    assert error_of(answer) == (400, "bad-request")
+    assert answer.json()["error"]["message"].startswith(said)
+
+
 def test_a_foreign_name_of_this_host_is_refused_in_json():
     assert error_of(Client(headers={"host": "evil.example"}).get("/api/status")) == (400, "bad-request")
 
