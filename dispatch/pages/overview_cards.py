@@ -111,6 +111,6 @@ def _waiting(facts: FleetFacts, queues: list[QueueLook]) -> Card:
         for count, where in ((paused, "in paused queues"), (stuck, "in queues without a worker"))
         if count
     ]
-    about, tone = (", ".join(held_up), "warn") if held_up else ("in line for a slot", "")
+    about, tone = (f"of them {', '.join(held_up)}", "warn") if held_up else ("in line for a slot", "")
     value = total_of([queue.waiting for queue in queues])
     return Card("Waiting", value, about, tone, _QUEUE, "section=waiting")
