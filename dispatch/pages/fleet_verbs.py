@@ -20,7 +20,7 @@ LABELS: Mapping[Verb, str] = {
     Verb.RESUME: "Resume its queue",
     Verb.DRAIN: "Drain",
     Verb.UNDRAIN: "Undrain",
-    Verb.STOP: "Stop its jobs",
+    Verb.STOP: "Drain and stop its jobs…",
     Verb.REROUTE: "Reroute its queue",
 }
 #: What the pages of the kill switch do, too, for a queue or a host.

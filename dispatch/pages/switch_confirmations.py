@@ -67,9 +67,12 @@ def confirm_resume_fleet(_: Sequence[str]) -> Confirmation:
     return Confirmation(title=what, lead=lead, button=what, is_danger=False, ends=keys.FLEET.__eq__)
 
 
-def confirm_stop(host: str | None) -> Confirmation:
-    """Before what runs on this host, or in the whole fleet, is stopped."""
-    if host:
+def confirm_stop(host: str | None, *, is_drained: bool = False) -> Confirmation:
+    """Before what runs on this host (`is_drained` already), or in the whole fleet, is stopped."""
+    if host and is_drained:
+        title = button = f"Stop the jobs of {host}"
+        first = f"{host} is drained and stays so: it takes no job until it is undrained."
+    elif host:
         title = button = f"Drain {host} and stop its jobs"
         first = f"{host} will be drained: it takes no job until it is undrained."
     else:

@@ -108,7 +108,8 @@ def stop(request: HttpRequest) -> HttpResponseBase:
             return redirect("admin:console_operation", operation_id)
         except PidispatchError as error:
             problem = _problem(error)
-    return _render(request, confirm_stop(host), shown, problem)
+    is_drained = bool(shown.facts and host in shown.facts.drained)
+    return _render(request, confirm_stop(host, is_drained=is_drained), shown, problem)
 
 
 def _switch(

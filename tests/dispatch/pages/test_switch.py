@@ -48,10 +48,12 @@ def ask(db, valkey_url):
     """Ask for a page as somebody of a group, or POST to it; answers its text."""
     members = {}
 
-    def asked(path, given=None, *, post=None, group="operator", url=valkey_url, status=None):
+    def asked(path, given=None, *, post=None, group="operator", url=valkey_url, status=None, headers=None):
         client = members[group] = members.get(group) or member(group)
         with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": url, "HOME": "/nonexistent"}):
-            answer = client.get(path, given or {}) if post is None else client.post(path, post)
+            answer = (
+                client.get(path, given or {}, headers=headers) if post is None else client.post(path, post)
+            )
         assert answer.status_code == (status or (302 if post is not None else 200)), answer.content.decode()
         if answer.status_code == 302:
             asked.leads_to = answer.url
@@ -104,7 +106,11 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
     assert re.search(r"alpha pi-local-2 local-2 20\d\d", text)
     assert "Pause everything" not in text
     assert "Pause everything" in ask(PAGE)
-    assert "1 of 3 queues" in ask(f"{PAGE}state/", group="viewer")
+    assert "looks again" not in text
+    # Where no script runs this part is not fetched.
+    again = ask(f"{PAGE}state/", group="viewer", headers={"HX-Request": "true"})
+    assert "1 of 3 queues" in again
+    assert "this page looks again every 5 seconds." in again
     assert {"/admin/queue/?queue=pi-jobs%40beta", "/admin/queue/job/local-2/"} <= set(ask.links)
 
 
@@ -278,6 +284,18 @@ def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, hos
     assert begun["before"]["running"].startswith(f"{count} containers run")
     assert (over["action"], over["before"]) == ("stop-ended", {"containers": count})
     assert (over["after"]["gone"], over["after"]["proven"]) == (count, True)
+
+
+def test_a_host_that_is_drained_stays_so_when_what_it_runs_is_stopped(two, ask):
+    page = ask(PAGE)
+    switches.drain(two, "alpha", by="ann", reason="disk")
+
+    asked = ask(FORMS[2], {"host": "alpha"})
+
+    assert "Pause everything and stop running jobs…" in page
+    assert "alpha is drained and stays so: it takes no job until it is undrained." in asked
+    assert "Stop the jobs of alpha" in asked
+    assert "Drain alpha" not in asked
 
 
 @pytest.mark.django_db(transaction=True)
