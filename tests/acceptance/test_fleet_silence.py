@@ -17,7 +17,7 @@ HASTY = replace(QUICK, queue=replace(QUICK.queue, beat_every=0.2, late=1.5, gone
 
 
 def test_the_late_results_of_a_host_that_was_given_up_change_no_word_on_its_jobs(fleet):
-    stand_still(fleet, Knobs(timings=HASTY, without_containers=True), silence=5, delays=(3, 3))
+    stand_still(fleet, Knobs(timings=HASTY, without_containers=True), silence=4, delays=(2, 2))
 
 
 def test_a_host_whose_packets_are_dropped_knows_it_takes_nothing_and_works_again_soon_after(fleet):

@@ -14,7 +14,7 @@ KNOBS = Knobs(timings=HASTY, without_containers=True)
 def test_the_end_of_a_job_that_was_given_up_changes_nothing(fleet):
     alpha, beta = fleet.worker("alpha"), fleet.worker("beta")
     alpha.start(KNOBS)
-    job_id = fleet.enqueue(fleet.folder("folder", delay="4"))
+    job_id = fleet.enqueue(fleet.folder("folder", delay="2"))
     fleet.until_status(job_id, "started")
     alpha.freeze()
     beta.start(KNOBS)

@@ -12,17 +12,16 @@ from tests.harness.worker_process import until
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(
-    "orders",
-    [pytest.param({}, id="that obey"), pytest.param({"ignore_term": ""}, id="that ignore SIGTERM")],
-)
-def test_sigterm_stops_the_running_jobs_for_good(contained, orders):
-    worker = contained.worker(concurrency=3)
+def test_sigterm_stops_the_running_jobs_for_good(contained):
+    """Those that obey, and those that ignore it."""
+    worker = contained.worker(concurrency=4)
     worker.start(Knobs())
-    running = [
-        contained.enqueue(contained.folder(f"folder-{number}", delay="60", **orders)) for number in range(3)
-    ]
-    until(lambda: len(contained.ground.spans()) == 3, seconds=15, what="three jobs run")
+    obeying, ignoring = (
+        [contained.enqueue(contained.folder(f"{name}-{number}", delay="60", **orders)) for number in range(2)]
+        for name, orders in (("obeying", {}), ("ignoring", {"ignore_term": ""}))
+    )
+    running = [*obeying, *ignoring]
+    until(lambda: len(contained.ground.spans()) == 4, seconds=15, what="four jobs run")
     waiting = contained.enqueue(contained.folder("later"))
 
     began = time.monotonic()
@@ -35,11 +34,12 @@ def test_sigterm_stops_the_running_jobs_for_good(contained, orders):
     for job_id in running:
         record = contained.record(job_id)
         assert (record["outcome"], record["reason"], record["attempt"]) == ("policy", "worker-abort", 0)
+        assert record["exitCode"] == (2 if job_id in obeying else 137)
     assert contained.statuses([waiting]) == [b"queued"]
 
     worker.start(Knobs())
     contained.until_over(seconds=15)
-    assert outcomes(contained.require_sound()) == {"completed": 1, "policy/worker-abort": 3}
+    assert outcomes(contained.require_sound()) == {"completed": 1, "policy/worker-abort": 4}
 
 
 def test_a_worker_that_is_asked_to_stop_while_it_is_frozen_stops_when_it_goes_on(fleet):

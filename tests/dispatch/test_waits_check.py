@@ -116,21 +116,29 @@ def test_an_end_of_its_own_is_a_verdict(script, body, verdict, code, detail):
     assert check(script(body)) == CheckResult(verdict, code, detail)
 
 
-@pytest.mark.parametrize(
-    ("body", "least", "most"),
-    [
-        ("exec sleep 60", 0.3, 1.9),
-        ("sleep 60; exit 0", 0.3, 1.9),
-        ("trap 'exit 0' TERM; while :; do sleep 0.1; done", 0.3, 1.9),
-        ("trap '' TERM; while :; do sleep 0.1; done", 2.3, 4),
-        ("kill -STOP $$", 2.3, 4),
-    ],
-)
-def test_a_check_that_hangs_is_ended_and_could_not_tell(script, clock, body, least, most):
-    result = check(script(body), timeout_ms=300)
+#: What a check does, and how long it is there for at least and at most.
+HANGING = [
+    ("exec sleep 60", 0.3, 1.9),
+    ("sleep 60; exit 0", 0.3, 1.9),
+    ("trap 'exit 0' TERM; while :; do sleep 0.1; done", 0.3, 1.9),
+    ("trap '' TERM; while :; do sleep 0.1; done", 2.3, 4),
+    ("kill -STOP $$", 2.3, 4),
+]
 
-    assert (result.verdict, result.code, result.detail) == (Verdict.FAULT, None, "timeout")
-    assert least <= clock() <= most
+
+def test_checks_that_hang_are_ended_and_could_not_tell(script):
+    programs = [script(body, name=f"check-{number}") for number, (body, _, _) in enumerate(HANGING)]
+
+    def timed(program: Path) -> tuple[CheckResult, float]:
+        begun = time.monotonic()
+        return check(program, timeout_ms=300), time.monotonic() - begun
+
+    with ThreadPoolExecutor(len(programs)) as threads:
+        ended = list(threads.map(timed, programs))
+
+    for (body, least, most), (result, took) in zip(HANGING, ended, strict=True):
+        assert (result.verdict, result.code, result.detail) == (Verdict.FAULT, None, "timeout"), body
+        assert least <= took <= most, body
 
 
 def test_what_a_hung_check_started_is_ended_with_it(script, tmp_path):
