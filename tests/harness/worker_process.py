@@ -14,6 +14,7 @@ from typing import Any
 
 from hosts.names import host_queue
 from tests.harness.knobs import Knobs
+from tests.harness.prepared import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Stands for a model provider's key; it may be found in a job's container and nowhere else.
@@ -58,6 +59,8 @@ class WorkerProcess:
     ) -> None:
         self.home = home
         self._root = root
+        # Another version may stand on other libraries.
+        self._started_by = Process if root == ROOT else subprocess.Popen
         self.name = name
         self.state_dir = home / "state"
         self.starts = 0
@@ -113,7 +116,7 @@ class WorkerProcess:
         assert self._process is None or self._process.poll() is not None
         said = self._out.stat().st_size if self._out.exists() else 0
         with self._out.open("ab") as out, (self.home / "stderr.log").open("ab") as err:
-            self._process = subprocess.Popen(
+            self._process = self._started_by(
                 [
                     *(sys.executable, "-m", "tests.harness.worker_main"),
                     knobs if isinstance(knobs, str) else knobs.to_json(),
