@@ -34,8 +34,21 @@ _WORDS = {
 class AccountAdmin(_Users):
     """Django's pages of users, for users who may do no more than the one who asks."""
 
+    # First what says who may do what; a telephone shows no more of a row.
+    list_display = ("username", "in_groups", "is_active", "is_staff", "email", "first_name", "last_name")
     # A new user without these would see nothing.
     add_fieldsets = (*UserAdmin.add_fieldsets, (None, {"fields": ("is_staff", "groups")}))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Bring the groups along, which the list shows."""
+        users: QuerySet[User] = super().get_queryset(request)
+        return users.prefetch_related("groups")
+
+    @admin.display(description="groups")
+    def in_groups(self, user: User) -> str:
+        """Name the groups of a user, or what is above them all."""
+        names = sorted(group.name for group in user.groups.all())
+        return ", ".join([*(["superuser"] if user.is_superuser else []), *names]) or "none"
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Tick “Staff status” for a new user: whoever is added here is to use the console."""

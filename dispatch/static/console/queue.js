@@ -4,7 +4,7 @@
 const ALL = "[data-chooses-all]";
 
 document.querySelectorAll(ALL).forEach((box) => {
-  box.hidden = false;
+  box.labels[0].hidden = false;
 });
 
 document.addEventListener("change", (event) => {

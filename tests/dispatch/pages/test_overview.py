@@ -193,3 +193,30 @@ def test_the_banner_speaks_while_something_is_paused_and_says_nothing_twice(seen
         assert client.get(again).status_code == 204
         switches.resume(valkey, ["pi-jobs"])
         assert client.get(again).status_code == 200
+
+
+BANNER = '<div hx-get="/admin/banner/" hx-trigger="load"'
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/admin/log/", 200),
+        ("/admin/auth/user/", 200),
+        ("/admin/nothing/", 404),
+        ("/admin/queue/job/a-job/", 200),
+    ],
+)
+def test_every_page_asks_for_the_banner_once_it_is_there(path, status, admin_client):
+    with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": NOBODY}):
+        response = admin_client.get(path)
+    assert response.status_code == status
+    page = response.content.decode()
+    assert page.count(BANNER) == page.count("console/live.js") == 1
+
+
+def test_who_is_not_logged_in_asks_for_no_banner(client):
+    # Nor does that page ask the database, which this test may not use.
+    page = client.get("/admin/login/").content.decode()
+    assert "banner" not in page
+    assert "htmx" not in page

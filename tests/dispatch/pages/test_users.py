@@ -7,7 +7,9 @@ import re
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from dispatch.pages import audit
 
@@ -146,3 +148,19 @@ def test_many_are_not_deleted_at_once(admin_client):
     admin_client.post(USERS, {"action": "delete_selected", "_selected_action": [idle.pk], "post": "yes"})
     assert User.objects.filter(pk=idle.pk).exists()
     assert "Delete selected" not in admin_client.get(USERS).content.decode()
+
+
+def test_the_list_says_in_which_groups_somebody_is_for_no_query_more(admin_client, django_assert_num_queries):
+    account("ann", "viewer", "operator")
+    account("lone", is_active=False)
+    page = admin_client.get(USERS).content.decode()
+    listed = re.findall(
+        r'class="field-in_groups">([^<]*)</td><td class="field-is_active"><img [^>]*alt="(\w+)"', page
+    )
+    assert listed == [("superuser", "True"), ("operator, viewer", "True"), ("none", "False")]
+    with CaptureQueriesContext(connection) as few:
+        admin_client.get(USERS)
+    for name in "bcde":
+        account(name, "viewer")
+    with django_assert_num_queries(len(few)):
+        admin_client.get(USERS)
