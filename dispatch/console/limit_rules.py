@@ -50,6 +50,16 @@ def _counted(rules: Sequence[Rule], now: datetime) -> str:
     return number_of(len(rules), "scoped limit", "scoped limits") if rules else "no scoped limit"
 
 
+def _worded(text: str) -> str:
+    """Name the fields by their labels."""
+    labels = {field.name: f"“{field.label}”" for field in FIELDS}
+    for key in scoped_limits.LIMITS:
+        text = text.replace(f"or no {key} at all for no limit", "or blank for no limit")
+    return text.replace(
+        ", ".join(scoped_limits.LIMITS), ", ".join(labels[key] for key in scoped_limits.LIMITS)
+    )
+
+
 def _limit(rule: Rule) -> ScopedLimit:
     if not isinstance(rule, ScopedLimit):
         raise TypeError("these are the rules of scoped limits")
@@ -74,6 +84,7 @@ LIMIT_RULES = Rules(
     cells=_cells,
     notes=_notes,
     counted=_counted,
+    worded=_worded,
     counts_when=(
         "Running workers of this host follow the file within seconds: what starts next is judged by it. Jobs"
         " that run go on; starts that were counted stay counted."

@@ -35,7 +35,8 @@ class Rules:
     `slug` names a row in addresses and in the log of actions, `noun` for a person. `part` is the key of the
     list, `empty` what a new file holds, `keys` those of a row that mean something. `headings` and `cells` lay
     a row out behind its scope, `notes` says what a person may not have meant or should know before it counts,
-    `counted` what there is without any scope, `counts_when` when a change of the file counts.
+    `counted` what there is without any scope, `counts_when` when a change of the file counts. `worded` puts
+    what the parser says of a row into words for whoever has the form, not the file, before him.
     """
 
     slug: str
@@ -52,3 +53,4 @@ class Rules:
     notes: Callable[[Rule, datetime], Iterator[str]]
     counted: Callable[[Sequence[Rule], datetime], str]
     counts_when: str
+    worded: Callable[[str], str] = str

@@ -21,8 +21,8 @@ VERSION = 1
 
 # One job at a time edits a folder, whatever the file says.
 _FOLDER_CEILING = 1
-_LIMITS = ("day", "week", "month", "concurrent")
-KEYS = frozenset({"scope", *_LIMITS})
+LIMITS = ("day", "week", "month", "concurrent")
+KEYS = frozenset({"scope", *LIMITS})
 _ROW = 'an object such as {"scope": "/srv/site", "day": 5}'
 _FILE = f'{{"version": {VERSION}, "limits": [...]}}'
 _SCOPE = "an absolute folder or a repository as its forge writes it"
@@ -148,7 +148,7 @@ def _scope_problems(row: Mapping[str, Any], place: str) -> Iterator[Problem]:
 
 
 def _limit_problems(row: Mapping[str, Any], place: str) -> Iterator[Problem]:
-    given = [key for key in _LIMITS if row.get(key) is not None]
+    given = [key for key in LIMITS if row.get(key) is not None]
     for key in given:
         if whole_number(row[key]) is None:
             yield Problem(
@@ -157,9 +157,9 @@ def _limit_problems(row: Mapping[str, Any], place: str) -> Iterator[Problem]:
                 " no limit (to let nothing start, use a pause window)",
             )
     if not given:
-        others = [key for key in row if key != "scope" and key not in _LIMITS]
+        others = [key for key in row if key != "scope" and key not in LIMITS]
         found = f" (it has {shown(others)})" if others else ""
-        yield Problem(place, f"limits nothing{found}; set at least one of {', '.join(_LIMITS)}")
+        yield Problem(place, f"limits nothing{found}; set at least one of {', '.join(LIMITS)}")
 
 
 def _duplicates(rows: Sequence[Any]) -> Iterator[Problem]:
@@ -190,4 +190,4 @@ def _limit(row: Mapping[str, Any]) -> ScopedLimit:
     scope = _canonical(row)
     if scope is None:
         raise ValueError("a row is made of what was checked")
-    return ScopedLimit(scope=scope, **{key: whole_number(row.get(key)) for key in _LIMITS})
+    return ScopedLimit(scope=scope, **{key: whole_number(row.get(key)) for key in LIMITS})

@@ -134,11 +134,13 @@ def _sheet_as_typed(
     problems: tuple[str, ...] = (),
 ) -> _Sheet:
     told, is_json = of_row or {}, request.POST.get(_WAY) == _JSON
+    if not is_json:
+        told = {key: [*map(rules.worded, texts)] for key, texts in told.items()}
     fields = None if is_json else of_texts(rules.fields, request.POST.getlist)
     text = request.POST.get(_ROW, "") if is_json else _as_json(_typed(request, rules, before))
     beside = {one.name for one in fields or ()}
     above = tuple(
-        f"{key} {text}".strip() for key, texts in told.items() if key not in beside for text in texts
+        f"{key or 'It'} {text}." for key, texts in told.items() if key not in beside for text in texts
     )
     return _Sheet(
         fields=fields, text=text, lock=lock, is_json=is_json, of_row=told, problems=(*above, *problems)

@@ -386,7 +386,17 @@ def test_what_was_changed_meanwhile_is_not_overwritten(site, address, sent, kind
         (f"{WINDOWS}0/", {"way": "json", "row": "{"}, "is not JSON"),
         (f"{WINDOWS}0/", {"way": "json", "row": "[]"}, "is no object"),
         (f"{WINDOWS}0/", {"way": "json", "row": '{"scope": "x"}'}, "from is missing"),
-        (f"{LIMITS}add/", {"way": "form", "scope": "a/b"}, "limits nothing"),
+        (
+            f"{LIMITS}add/",
+            {"way": "form", "scope": "a/b"},
+            "at least one of “Starts a day”, “Starts a week”, “Starts a month”, “Containers at once”.",
+        ),
+        (
+            f"{LIMITS}add/",
+            {"way": "json", "scope": "", "row": '{"scope": "a/b"}'},
+            "set at least one of day, week, month, concurrent.",
+        ),
+        (f"{LIMITS}add/", {**ADDED[LIMITS], "day": "0"}, "or blank for no limit (to let nothing start"),
         (f"{LIMITS}add/", {**ADDED[LIMITS], "day": "0"}, "It is 0; allowed is a whole number from 1"),
         (
             f"{LIMITS}0/",
