@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from django.test import RequestFactory
 
+import dispatch
 from dispatch.console.trigger_changes import difference
 from dispatch.pages import change
 from dispatch.pages.change import ChangedMeanwhileError, lines_of, lock_of, require_same
@@ -28,6 +31,15 @@ def test_a_difference_is_told_line_by_line_without_its_head():
         ("same", "]"),
         ("same", "}"),
     ]
+
+
+def test_the_way_out_of_a_page_that_asks_is_called_the_same_everywhere():
+    pages = (Path(dispatch.__file__).parent / "templates").rglob("*.html")
+    asking = [text for text in (page.read_text() for page in pages) if 'method="post"' in text]
+    ways_out = re.findall(r"</button>(?:{% endif %})?\s*<a [^\n]*>([^<]*)</a>", "\n".join(asking))
+
+    assert {way for way in ways_out if not way.startswith("Back to the ")} == {"Change nothing"}
+    assert len(ways_out) >= 8
 
 
 @pytest.mark.parametrize(
