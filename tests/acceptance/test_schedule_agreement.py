@@ -154,15 +154,18 @@ def test_a_stale_host_never_prunes_and_works_on(hosts):
 
 
 def test_what_was_removed_while_no_worker_lived_is_gone_after_the_boot(hosts):
-    start_all([hosts.add(name, says="old") for name in ("alpha", "beta")], KNOBS)
-    for worker in hosts.workers.values():
-        worker.kill()
+    alpha, beta = (hosts.add(name, says="old") for name in ("alpha", "beta"))
+    start_all([alpha, beta], KNOBS)
+    assert (hosts.resident("alpha"), hosts.resident("beta")) == ("old", "old")
+    alpha.kill()
+    assert beta.terminate() == 0
     for name in hosts.files:
         hosts.write(name, "")
-    # Their rows are of their own older boots, or agree already.
-    start_all(list(hosts.workers.values()), KNOBS)
+    # The rows are of their own older boots, or gone, or agree already.
+    start_all([alpha, beta], KNOBS)
 
     hosts.until(alpha="", beta="")
+    assert hosts.fleet.complaints() == ""
 
 
 def test_a_host_takes_its_schedules_along_under_every_name(hosts):
