@@ -116,7 +116,7 @@ FIELDS = (
         part="run",
         key="github",
         label="Give its jobs a token for GitHub",
-        help="Off is the same as not said.",
+        help="Unticked, they get none. Ticked, they are refused (not-available): this version has no tokens.",
         kind="flag",
     ),
 )

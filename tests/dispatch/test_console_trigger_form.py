@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from dispatch.console.trigger_form import FIELDS, entry_of, has_form, of_entry, of_texts, with_problems
 from dispatch.console.trigger_privilege import PRIVILEGED, touched
+from dispatch.jobs import local_job, unavailable_field
 from dispatch.operator_files.problems import OperatorFileError
 from dispatch.triggers.parse import parse
 
@@ -55,6 +57,15 @@ def test_what_is_needed_is_what_no_schedule_is_read_without():
     assert {one.name for one in FIELDS if one.is_needed} == {
         name for name in texts.keys() - {"command"} if not is_read_without(name)
     }
+
+
+def test_the_box_for_a_token_says_what_becomes_of_its_jobs():
+    (box,) = (one for one in FIELDS if one.name == "github")
+
+    job = replace(local_job("/srv", task="x"), github=True)
+
+    assert unavailable_field(job, kinds=[job.kind]) == "github"
+    assert "refused (not-available)" in box.help
 
 
 def test_what_is_typed_goes_into_the_entry_as_it_is():
