@@ -37,16 +37,24 @@ class Tone(StrEnum):
 class Followed:
     """A file that workers follow: what a person calls it, its variable, and where a host tells its digest.
 
-    `is_always_read`: no worker does without, so that one that tells no digest found no file yet.
+    `is_always_read`: no worker does without, so that one that tells no digest found no file yet. `soon`: what
+    is still to come of a new version right after several have taken it over.
     """
 
     what: str
     variable: str
     value_of: Callable[[HostRow], str]
     is_always_read: bool = False
+    soon: str = ""
 
 
-TRIGGERS = Followed(what="triggers file", variable="PI_TRIGGERS_FILE", value_of=lambda row: row.fp_triggers)
+TRIGGERS = Followed(
+    what="triggers file",
+    variable="PI_TRIGGERS_FILE",
+    value_of=lambda row: row.fp_triggers,
+    # Hosts tell the digest first: none puts anything in before it has seen that the others agree.
+    soon="Each puts its schedules in within seconds: until then the list may name only some of the hosts.",
+)
 SETTINGS = Followed(
     what="settings file",
     variable="PI_SETTINGS_FILE",
@@ -119,7 +127,8 @@ class Adoption:
         if self.is_complete:
             alone = len(self.hosts) == 1
             who = f"The worker of {self.hosts[0].host}" if alone else f"Every worker ({len(self.hosts)})"
-            return (f"{who} has taken this version over.",)
+            soon = self.followed.soon if is_fresh(self.age_ms) and not alone else ""
+            return (f"{who} has taken this version over.", *([soon] if soon else []))
         return (*self._of_own(), *self._of_others())
 
     def _of_own(self) -> Iterable[str]:

@@ -53,6 +53,16 @@ def test_it_is_said_who_has_the_file(rows, own, age_ms, tone, said):
     assert found.is_complete is (tone == Tone.GOOD)
 
 
+def test_of_schedules_of_several_hosts_it_is_said_that_they_come_a_little_later():
+    rows = [host(fp_pause=HERE), host("bravo", fp_pause=HERE)]
+
+    def said(rows, kind, age_ms):
+        return judge(rows, HERE, kind, own="alpha", age_ms=age_ms).sentences[1:]
+
+    assert said(rows, TRIGGERS, PATIENCE_MS - 1) == (TRIGGERS.soon,)
+    assert said(rows, TRIGGERS, PATIENCE_MS) == said(rows[:1], TRIGGERS, 0) == said(rows, WINDOWS, 0) == ()
+
+
 def test_each_kind_of_file_has_its_own_digest_and_none_is_one_state():
     found = judge([row("a", fp_settings="", fp_triggers=HERE)], "", SETTINGS, own=None, age_ms=None)
 
