@@ -110,6 +110,7 @@ class RunAdmin(_ModelAdmin):
             "chain": chain,
             "printed": run_page.printed(run) if may(run_page.READ_OUTPUT) else None,
             "logs_command": run_page.logs_command(run),
+            "again_gone": run_page.again_gone(run, datetime.now(UTC)),
             "again_url": run_page.again_url(run) if may(run_page.START_AGAIN) else None,
             "recorded": json.dumps(rows.as_recorded(run), indent=2, ensure_ascii=False),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from pidispatch_site.errors import PidispatchError
 from runs import history, raw_log
 from runs.models import Run
+from runs.outcome import Outcome
 from runs.run_list import Listed, listed
 from runs.sheet import Section
 from runs.walk import Facet
@@ -22,6 +24,18 @@ MOST_CHILDREN = 20
 #: Who may read what jobs print, and who may start one again, as Django names it.
 READ_OUTPUT = "dispatch.read_job_output"
 START_AGAIN = "dispatch.operate_fleet"
+# For how long after its end a local job's data are kept (`dispatch.queue.new_jobs`).
+_KEPT = {
+    Outcome.COMPLETED: timedelta(days=1),
+    Outcome.POLICY: timedelta(days=1),
+    Outcome.FAILED: timedelta(days=7),
+}
+# A record's instants are of its host's clock; a job is still offered that may be there.
+_SLACK = timedelta(hours=1)
+_GONE = (
+    "It cannot be run again from here: its data are gone. They are kept for a day after a job completed or"
+    " was refused, for seven days after it failed. Run it anew with `manage.py run`."
+)
 _LINES = {"Flow": Facet.FLOW, "Host": Facet.HOST, "Kind": Facet.KIND, "Reason": Facet.REASON}
 
 
@@ -120,6 +134,13 @@ def again_url(run: Run) -> str | None:
         return reverse("admin:console_rerun")
     except NoReverseMatch:
         return None
+
+
+def again_gone(run: Run, now: datetime) -> str:
+    """Say that the job's data are gone by now, blank where they may be there."""
+    kept = _KEPT.get(Outcome(run.outcome)) if run.outcome in set(Outcome) else None
+    is_gone = kept is not None and run.ended_at is not None and now - run.ended_at > kept + _SLACK
+    return _GONE if is_gone else ""
 
 
 def _absence(run: Run) -> str:

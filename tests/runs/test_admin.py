@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
+from dispatch.queue.new_jobs import LOCAL
 from runs import rows, walk
 from runs.models import Run
 from runs.outcome import Outcome, Reason
@@ -379,7 +380,7 @@ def test_values_lead_to_the_runs_that_share_them(viewer):
     ("kind", "may", "offered"), [("local", True, 1), ("github", True, 0), ("local", False, 0)]
 )
 def test_a_local_job_is_offered_to_be_run_again_to_who_may(kind, may, offered, viewer):
-    rows.write([a_record(1, kind=kind)])
+    rows.write([a_record(1, kind=kind, ended_at=datetime.now(UTC))])
     if may:
         operate = Permission.objects.get(codename="operate_fleet")
         User.objects.get(username="viewer").user_permissions.add(operate)
@@ -388,6 +389,27 @@ def test_a_local_job_is_offered_to_be_run_again_to_who_may(kind, may, offered, v
 
     assert shown.count('id="run-again"') == offered
     assert shown.count(f'name="job" value="{a_record(1).job_id}"') == offered
+
+
+@pytest.mark.parametrize(
+    ("outcome", "keeping"), [("completed", "finished"), ("policy", "finished"), ("failed", "failed")]
+)
+def test_a_job_whose_data_are_gone_is_not_offered_but_said(outcome, keeping, viewer):
+    operate = Permission.objects.get(codename="operate_fleet")
+    User.objects.get(username="viewer").user_permissions.add(operate)
+    kept = timedelta(seconds=getattr(LOCAL, f"{keeping}_seconds"))
+    now = datetime.now(UTC)
+    rows.write(
+        [
+            a_record(number, outcome=Outcome(outcome), ended_at=now - kept - ago)
+            for number, ago in enumerate((timedelta(minutes=58), timedelta(minutes=61)))
+        ]
+    )
+
+    there, gone = (viewer.get(detail(a_record(number).job_id)).content.decode() for number in (0, 1))
+
+    assert ("run-again" in there, "It cannot be run again from here" in there) == (True, False)
+    assert ("run-again" in gone, "It cannot be run again from here" in gone) == (False, True)
 
 
 def test_the_page_of_a_run_costs_few_statements(viewer, django_assert_max_num_queries):
