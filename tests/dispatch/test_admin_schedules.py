@@ -157,7 +157,7 @@ def test_a_browser_shows_it_in_its_colours(bench, environment, live_server, tmp_
     client = Client()
     client.force_login(User.objects.create_superuser("operator"))
 
-    with environment(), browser(tmp_path / "profile", dark=False) as page:
+    with environment(), browser(tmp_path / "profile") as page:
         page.open(f"{live_server.url}/healthz")
         page.add_cookie(settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_COOKIE_NAME].value)
         page.open(f"{live_server.url}/admin/")

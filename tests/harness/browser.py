@@ -42,13 +42,11 @@ def missing() -> str | None:
 class Browser:
     """One session; `problems` are what the console complained about."""
 
-    def __init__(self, driver: str, profile: Path, *, width: int, height: int, dark: bool) -> None:
+    def __init__(self, driver: str, profile: Path, *, width: int, height: int) -> None:
         self._driver = driver
         #: How `looks` was last asked to look; it stays so on the pages that follow.
         self._window: tuple[int, int, int, bool] | None = None
         flags = [*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"]
-        if dark:
-            flags.append("--force-dark-mode")
         wanted = {
             "browserName": "chrome",
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -175,7 +173,7 @@ class Browser:
 
 
 @contextlib.contextmanager
-def browser(profile: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Browser]:
+def browser(profile: Path, *, width: int = 1280, height: int = 900) -> Iterator[Browser]:
     """Start a driver and a Chromium with a fresh profile; both end with the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -186,7 +184,7 @@ def browser(profile: Path, *, width: int = 1280, height: int = 900, dark: bool =
     session = None
     try:
         _wait_for(port, process)
-        session = Browser(f"http://127.0.0.1:{port}", profile, width=width, height=height, dark=dark)
+        session = Browser(f"http://127.0.0.1:{port}", profile, width=width, height=height)
         yield session
     finally:
         if session is not None:

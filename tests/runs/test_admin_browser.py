@@ -66,23 +66,29 @@ def session() -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
-@pytest.fixture(params=["light", "dark"])
-def page(request, live_server, session, tmp_path):
+@pytest.fixture
+def page(live_server, session, tmp_path):
     program = missing()
     if program is not None:
         absent(f"{program} is not installed")
-    with browser(tmp_path / "profile", dark=request.param == "dark") as page:
+    with browser(tmp_path / "profile") as page:
         page.open(f"{live_server.url}/healthz")
         page.add_cookie(settings.SESSION_COOKIE_NAME, session)
-        page.theme = request.param
         yield page
+
+
+def take_pictures(page, folder, name):
+    """Of the page as it is, in both of its themes."""
+    for theme in ("dark", "light"):
+        page.looks(width=1280, dark=theme == "dark")
+        page.screenshot(folder / f"{name}-{theme}.png")
 
 
 def test_the_list_is_filtered_and_paged_and_a_run_is_opened(history, page, live_server, pictures):
     page.open(f"{live_server.url}/admin/runs/run/")
     assert page.texts(IDS)[:2] == ["local-5eed5eed5eed5eed", CHAINED]
     assert len(page.texts(IDS)) == 50
-    page.screenshot(pictures / f"runs-list-{page.theme}.png")
+    take_pictures(page, pictures, "runs-list")
 
     page.follow("a[rel=next]")
     assert len(page.texts(IDS)) == 15
@@ -101,7 +107,7 @@ def test_the_list_is_filtered_and_paged_and_a_run_is_opened(history, page, live_
 
     page.open(f"{live_server.url}/admin/runs/run/{CHAINED}/")
     assert page.texts(".run-table h2") == ["Usage by model (pi 1.0.3)", "Earlier attempts"]
-    page.screenshot(pictures / f"run-{page.theme}.png")
+    take_pictures(page, pictures, "run")
     page.click(".run-recorded summary")
     assert f'"jobId": "{CHAINED}"' in page.texts(".run-recorded pre")[0]
 
