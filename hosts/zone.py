@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from zoneinfo import available_timezones
 
@@ -42,4 +43,10 @@ def _of_file(path: Path) -> str:
 
 
 def _checked(name: str) -> str:
-    return name if name in available_timezones() - _NO_ZONES else ""
+    return name if name in _names() else ""
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Every known name; the disk is looked at once in a process, as that takes as long as a page."""
+    return frozenset(available_timezones() - _NO_ZONES)
