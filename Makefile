@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 NAME ?=
 # Most tests wait for processes of their own: two at once take half the time. PROCESSES=0 is one after the other.
 PROCESSES ?= 2
+# Where Python is told to keep no compiled files, each of them would compile all of the tests anew.
+COMPILED := env -u PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-data test check image bench soak venv venv-dev clean
 
@@ -38,8 +40,8 @@ demo-data: $(VENV)/.ready ## See the console filled: a fleet at work and weeks o
 	@"$(PY)" manage.py demo --data
 
 test: $(VENV)/.ready-dev ## Run the tests; without an engine or Chromium those that need them are skipped
-	@"$(PY)" -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
-	@$(if $(ARGS),:,"$(PY)" -m tests.postgres -n $(PROCESSES) --dist loadfile --quiet)
+	@$(COMPILED) "$(PY)" -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
+	@$(if $(ARGS),:,$(COMPILED) "$(PY)" -m tests.postgres -n $(PROCESSES) --dist loadfile --quiet)
 
 check: $(VENV)/.ready-dev ## Lint, format, types, migrations
 	@"$(VENV)/bin/ruff" check .
