@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hypothesis
 import pytest
 import redis
+
+from tests.harness.two_ends import TwoEndsScheduling
 
 CI = os.environ.get("CI") == "true"
 
@@ -50,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         uses = {"db", "transactional_db", "live_server"}.intersection(getattr(item, "fixturenames", ()))
         if (uses or item.get_closest_marker("django_db")) and not item.get_closest_marker("sqlite"):
             item.add_marker(pytest.mark.database)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoEndsScheduling | None:
+    """Have files that compute run beside files that wait."""
+    return TwoEndsScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def skips_of(config: pytest.Config) -> Counter[str]:

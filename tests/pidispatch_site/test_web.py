@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 import signal
 import subprocess
@@ -90,7 +91,7 @@ def test_an_operator_gets_from_a_fresh_machine_into_the_admin(web, environment):
 
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (0, "")
+    assert (process.returncode, json.loads(out)["event"]) == (0, "logged_in")
     assert "Traceback" not in err
     assert path.removeprefix("/login/") not in err
 
