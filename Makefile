@@ -7,8 +7,8 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$p"; break; fi; done)
 NAME ?=
-# Most tests wait for processes of their own: two at once take half the time. PROCESSES=0 is one after the other.
-PROCESSES ?= 2
+# Most tests wait for processes of their own: two of those run beside one that computes. PROCESSES=0 is one after the other.
+PROCESSES ?= 3
 # Where Python is told to keep no compiled files, each of them would compile all of the tests anew.
 COMPILED := env -u PYTHONDONTWRITEBYTECODE
 

@@ -111,7 +111,7 @@ def test_a_job_moves_as_it_is_and_a_second_try_changes_nothing(valkey, host, sta
 
     assert hash_of(valkey, "local-1") == {**was, "origin": QUEUE}
     assert standing(valkey, OTHER) == stood
-    assert places(valkey, "local-1", NAMES) == []
+    assert places(valkey, NAMES)[rq_id("local-1").encode()] == []
     assert_sound(valkey, ["local-1"], QUEUE)
     assert valkey.sismember(keys.QUEUES, OTHER.jobs)
     assert valkey.sismember("queues:known", QUEUE)
