@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -16,9 +16,12 @@ from dispatch.ids import Kind, local_id, rq_id
 from dispatch.jobdata import CronTrigger
 from dispatch.jobs import decode, local_job
 from dispatch.queue import keys
+from dispatch.queue.new_jobs import LOCAL
 from dispatch.queue.place import find
 from pidispatch_site.errors import ConfigurationError, OperationalError
+from runs.models import Run
 from runs.outcome import Outcome
+from runs.run_page import again_gone
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.job_samples import FULL_FORGE
 from tests.dispatch.queuekit import Host, age_beat, everything, hash_of, listed
@@ -194,3 +197,20 @@ def test_a_refusal_is_an_error_of_the_person_and_a_known_id_one_of_the_moment(ho
         enqueue(valkey, asked, now=NOW)
     assert asked.job.kind is Kind.LOCAL
     assert "sentinel" not in repr(asked)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds"),
+    [
+        (Outcome.COMPLETED, LOCAL.finished_seconds),
+        (Outcome.POLICY, LOCAL.finished_seconds),
+        (Outcome.FAILED, LOCAL.failed_seconds),
+    ],
+)
+def test_the_page_of_a_run_offers_it_for_as_long_as_the_queue_keeps_its_data(outcome, seconds):
+    gone = [
+        bool(again_gone(Run(outcome=outcome, ended_at=NOW - timedelta(seconds=seconds + more)), NOW))
+        for more in (0, 2 * 3600)
+    ]
+
+    assert gone == [False, True]
