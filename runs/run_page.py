@@ -137,10 +137,11 @@ def again_url(run: Run) -> str | None:
 
 
 def again_gone(run: Run, now: datetime) -> str:
-    """Say that the job's data are gone by now, blank where they may be there."""
+    """Say that the job's data are gone by now; blank where they may be there, or it is tried again."""
     kept = _KEPT.get(Outcome(run.outcome)) if run.outcome in set(Outcome) else None
-    is_gone = kept is not None and run.ended_at is not None and now - run.ended_at > kept + _SLACK
-    return _GONE if is_gone else ""
+    if not run.final or kept is None or run.ended_at is None:
+        return ""
+    return _GONE if now - run.ended_at > kept + _SLACK else ""
 
 
 def _absence(run: Run) -> str:

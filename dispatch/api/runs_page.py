@@ -32,8 +32,10 @@ def query_of(given: QueryDict, now: datetime) -> Query:
     read = list_address.read({name: str(given[name]) for name in given}, now)
     if read.problems:
         raise asked.wrong(read.problems[0])
-    if read.unknown:
-        raise asked.wrong(f"{read.unknown[0]}; allowed are {', '.join(read.unknown[0].allowed)}.")
+    for value in read.unknown:
+        # A record of a later version may have another reason or kind, but no other outcome.
+        if value.facet is Facet.OUTCOME:
+            raise asked.wrong(f"{value}; allowed are {', '.join(value.allowed)}.")
     text = given.get(_NEXT)
     after = Key.parse(text) if text else None
     if text and after is None:

@@ -95,10 +95,11 @@ def obstacle(facts: QueueFacts) -> Obstacle | None:
     flag = facts.fleet or facts.own
     if flag is not None:
         what = "the whole fleet" if facts.fleet else f"the queue {facts.queue}"
+        stays = f", and the pause of {facts.queue} itself stays" if facts.fleet and facts.own else ""
         return Obstacle(
             reason=FLEET_PAUSED if facts.fleet else QUEUE_PAUSED,
             brief=f"{what} is paused{who_and_why(flag)}",
-            remedy=f"{ended_by(FLEET if facts.fleet else facts.queue)} ends that",
+            remedy=f"{ended_by(FLEET if facts.fleet else facts.queue)} ends that{stays}",
             until_ms=flag.until_ms,
         )
     if not facts.has_worker:

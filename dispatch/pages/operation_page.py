@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from dispatch.pages import operation_store, operations
+from dispatch.pages import operation_store, operations, switch
 from dispatch.pages.access import Access, page
 from dispatch.pages.frame import fragment, render
 from dispatch.pages.operation_state import Progress
@@ -22,6 +22,8 @@ _ROWS = 200
 # What heads the column of jobs in the table of an action, and what may stand before the id there.
 JOB_COLUMN, JOB = "Job", "job "
 _FURTHEST_DIGITS = 7
+# They pause queues or drain a host, too: with them stands how each queue is now.
+_SWITCHING = ("stop", "stop-host")
 _NONE = (
     "There is no such action: it began more than seven days ago, or what is kept of it was lost. The log has"
     " what was done."
@@ -83,6 +85,8 @@ def show(request: HttpRequest, operation_id: str) -> HttpResponseBase:
     title = found.told.title if found.told else "Action"
     status = 200 if found.told or found.unseen else 404
     context = {"found": found, "operation_id": operation_id, "none": _NONE}
+    if found.told and found.told.progress.kind in _SWITCHING and not found.unseen:
+        context["look"] = switch.look()
     return render(request, "operation.html", title, context, status=status)
 
 

@@ -62,7 +62,10 @@ def fleet_cards(facts: FleetFacts) -> list[Card]:
 
 
 def day_cards(day: Totals, since: datetime) -> list[Card]:
-    """Lay out the last 24 hours, of which `since` begins the first; each leads to what it counts."""
+    """Lay out the last 24 hours, of which `since` begins the first; jobs are counted once they end for good.
+
+    Each leads to where those are; failures that are tried again stand in the list besides.
+    """
     runs, tokens = number_of(day.runs, "run", "runs"), f"{amount(day.tokens_total)} tokens"
     tone = "bad" if day.failed else ""
     begins = f"since {since:%m-%d %H:%M} UTC"

@@ -72,14 +72,16 @@ def concerns(
     veil: Callable[[str], str],
     *,
     with_schedules: bool = True,
+    sees_hosts: bool = True,
 ) -> Concerns:
     """Put together what the fleet shows now and what the doctor found; what both tell is shown once.
 
     `now` is None where the fleet could not be seen. What can be seen now is told only if it is so now: the
-    doctor looked a while ago. Without `with_schedules` its words on single schedules are left out.
+    doctor looked a while ago. Without `sees_hosts` that is not known. Without `with_schedules` the doctor's
+    words on single schedules are left out.
     """
     fresh = {one.check for one in now or ()}
-    gone = frozenset() if now is None else CHECKS - fresh
+    gone = CHECKS - fresh if now is not None and sees_hosts else frozenset()
     doctor = [
         one
         for one in looked.findings or ()

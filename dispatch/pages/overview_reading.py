@@ -27,6 +27,7 @@ from dispatch.pages.overview_history import History
 from dispatch.pages.sight import Sight, Unseen
 from dispatch.pages.switch_state import SwitchState
 from dispatch.pages.veil import veiled
+from hosts.rows import Unreachable
 from pidispatch_site.errors import PidispatchError
 
 # A network file system may give no answer.
@@ -89,6 +90,7 @@ def read_care(seen: Sight) -> Care:
             ROUNDS.look(settings.PIDISPATCH_ENVIRONMENT),
             _veiled,
             with_schedules=isinstance(overview, Unseen),
+            sees_hosts=isinstance(facts, FleetFacts) and not isinstance(facts.roster, Unreachable),
         ),
         missed=missed(overview, _veiled) if isinstance(overview, Overview) else None,
         missed_unseen=_veiled(overview.why) if isinstance(overview, Unseen) else "",

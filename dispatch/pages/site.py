@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, cast
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
+from django_htmx.http import HttpResponseClientRefresh
 
 from dispatch.pages.access import Access
 from dispatch.pages.frame import render
@@ -77,7 +81,26 @@ class ConsoleSite(admin.AdminSite):
         """Add the navigation to what Django gives every page."""
         return {**super().each_context(request), "console_places": self._places(request)}
 
+    def admin_view(
+        self,
+        view: Callable[..., HttpResponseBase],
+        cacheable: bool = False,  # noqa: FBT001, FBT002 - as Django has it
+    ) -> Any:
+        """Have a part of a page that may no longer be seen fetch the whole page, which leads to the login."""
+        guarded = super().admin_view(view, cacheable)
+
+        @wraps(view)
+        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            is_part = getattr(request, "htmx", False)
+            if is_part and not self.has_permission(request):
+                return HttpResponseClientRefresh()
+            return guarded(request, *args, **kwargs)
+
+        return answer
+
     def _places(self, request: HttpRequest) -> list[Entry]:
+        if not self.has_permission(request):
+            return []
         user = request.user
         first = reverse("admin:index")
         entries = []

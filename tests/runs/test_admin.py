@@ -270,6 +270,7 @@ def test_what_a_later_version_wrote_does_not_break_the_pages(viewer):
     )
 
     assert b"a-later-reason" in viewer.get(LIST).content
+    assert b"that this version knows" not in viewer.get(LIST, {"reason": "a-later-reason"}).content
     assert b"a-later-outcome" in viewer.get(detail(a_record().job_id)).content
 
 

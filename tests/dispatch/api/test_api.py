@@ -127,8 +127,6 @@ def test_what_makes_no_sense_is_refused_in_json(method, path, expected, here, vi
             "outcome=foo",
             "“foo” is no outcome that this version knows; allowed are completed, policy, failed.",
         ),
-        ("reason=foo", "“foo” is no reason that this version knows; allowed are job-malformed, not-avail"),
-        ("kind=foo", "“foo” is no kind that this version knows; allowed are local, github, gitlab, forgejo,"),
         ("since=foo", "“foo” (since) is no instant; write 24h, 7d, 2026-11-30 or 2026-11-30 12:00 (UTC)."),
     ],
 )

@@ -13,9 +13,10 @@ from django.test import Client, override_settings
 from dispatch.pages import operation_store, operations
 from dispatch.pages.operation_state import SILENT_MS, Progress, Row, State, head_text
 from dispatch.pages.operation_words import told
+from hosts import switches
 from pidispatch_site.errors import OperationalError
 from tests.dispatch.consolekit import NOBODY
-from tests.dispatch.queuekit import everything, now_ms
+from tests.dispatch.queuekit import Host, everything, now_ms
 from tests.harness.worker_process import until
 
 EVIL = "<script>alert(1)</script>"
@@ -26,11 +27,9 @@ AN_ID = "0123456789abcdef" * 2
 def begin(valkey_url):
     """Begin an action; its work goes on only when `let` is set."""
 
-    def started(work, *, url=valkey_url, **given):
+    def started(work, *, url=valkey_url, kind="cancel", **given):
         environment = {"VALKEY_URL": url, "PI_STATE_DIR": "/nonexistent"}
-        return operations.begin(
-            environment, kind="cancel", by="ann (console)", reason="tidy", work=work, **given
-        )
+        return operations.begin(environment, kind=kind, by="ann (console)", reason="tidy", work=work, **given)
 
     return started
 
@@ -122,6 +121,18 @@ def test_what_keeps_its_end_waits_for_what_keeps_its_begin(valkey, begin):
     operation_id = begin(work, entries=entries)
     over(valkey, operation_id)
     assert kept == [("begun", operation_id), ("ended", operation_id)]
+
+
+@pytest.mark.parametrize(("kind", "has_queues"), [("stop", True), ("stop-host", True), ("cancel", False)])
+def test_what_stops_shows_how_each_queue_stands(valkey, begin, pages, kind, has_queues):
+    Host(valkey).beats.register()
+    switches.pause(valkey, ["pi-jobs"], by="ann", reason="smoke")
+
+    operation_id = begin(lambda operation: operations.Result("Done.", is_good=True), kind=kind)
+    over(valkey, operation_id)
+
+    page = pages(operation_id).content.decode()
+    assert ("by ann" in page) is has_queues
 
 
 def test_an_action_ends_though_its_begin_could_not_be_kept(valkey, begin):

@@ -220,3 +220,22 @@ def test_who_is_not_logged_in_asks_for_no_banner(client):
     page = client.get("/admin/login/").content.decode()
     assert "banner" not in page
     assert "htmx" not in page
+
+
+@pytest.mark.parametrize("standing", ["no staff any more", "logged out"])
+@pytest.mark.parametrize("path", ["/admin/banner/", "/admin/overview/now/", "/admin/fleet/live/"])
+def test_a_part_of_a_page_is_no_place_for_a_login(path, standing, client, admin_user):
+    client.force_login(admin_user)
+    if standing == "logged out":
+        client.logout()
+    else:
+        User.objects.update(is_staff=False)
+
+    part = client.get(path, headers={"HX-Request": "true"})
+    login = client.get("/admin/login/").content.decode()
+
+    # The browser asks for the whole page then, and is led to the login from there.
+    assert (part.status_code, part["HX-Refresh"], part.content) == (200, "true", b"")
+    assert client.get(path).status_code == 302
+    assert "banner" not in login
+    assert "console-places" not in login

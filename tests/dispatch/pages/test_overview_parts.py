@@ -214,13 +214,13 @@ def test_what_the_fleet_does_not_show_any_more_is_not_told_on_the_doctors_word()
     partly = fleet(row("a"), queue("pi-jobs@a", pause=PAUSE))
     doctor = (*warnings(partly), Area("fleet").failed("registry", "no list", "look"))
 
-    def said(now):
-        return [one.text for one in concerns(now, Looked(doctor, 61.0), str).listed]
+    def said(now, **known):
+        return [one.text for one in concerns(now, Looked(doctor, 61.0), str, **known).listed]
 
     everything = said(warnings(replace(partly, pause=PAUSE)))
 
     assert everything == ["no list"]
-    assert said(None) == ["no list", doctor[0].text]
+    assert said(None) == said((), sees_hosts=False) == ["no list", doctor[0].text]
 
 
 def test_a_torn_down_schedule_is_as_bad_everywhere_and_told_once():

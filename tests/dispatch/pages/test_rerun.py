@@ -208,9 +208,11 @@ def test_a_refusal_is_an_error_of_the_person_and_a_known_id_one_of_the_moment(ho
     ],
 )
 def test_the_page_of_a_run_offers_it_for_as_long_as_the_queue_keeps_its_data(outcome, seconds):
-    gone = [
-        bool(again_gone(Run(outcome=outcome, ended_at=NOW - timedelta(seconds=seconds + more)), NOW))
-        for more in (0, 2 * 3600)
-    ]
+    gone = [bool(again_gone(_ended(outcome, seconds + more), NOW)) for more in (0, 2 * 3600)]
 
     assert gone == [False, True]
+    assert not again_gone(_ended(outcome, seconds + 2 * 3600, final=False), NOW)
+
+
+def _ended(outcome, seconds, *, final=True):
+    return Run(outcome=outcome, ended_at=NOW - timedelta(seconds=seconds), final=final)
