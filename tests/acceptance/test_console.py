@@ -131,6 +131,18 @@ def test_what_is_fetched_again_keeps_the_focus_and_where_somebody_has_scrolled_t
     switches.resume(stage.fleet.client, ("*",))
 
 
+def test_a_page_that_is_not_refreshed_says_so_until_it_is(stage):
+    stage.enter("viewer")
+    stage.goes("switch/")
+    stage.page.loses_its_line(is_lost=True)
+    until(lambda: "may be old" in stage.says(), seconds=20, what="it is said")
+    stage.page.loses_its_line(is_lost=False)
+    until(lambda: "may be old" not in stage.says(), seconds=20, what="it is fetched again")
+    # The browser complains of each request that did not get through.
+    stage.page.problems()
+    stage.end()
+
+
 def test_only_an_admin_reads_what_a_job_printed(stage):
     for role, is_shown in (("operator", False), ("admin", True)):
         stage.enter(role)

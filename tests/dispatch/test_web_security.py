@@ -11,8 +11,9 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.contrib.sessions.models import Session
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver, reverse
 
 from dispatch.ids import rq_id
@@ -32,6 +33,9 @@ PLAIN = re.compile(r"/(?![/\\])|[?#.]|[\w-]+/|\Z")
 PART = re.compile(r"<(?:(\w+):)?(\w+)>")
 # What stands in an address: of everything there is one with these names.
 NAMES = {"host": "alpha", "object_id": "job-1", "id": "1", "schedule_id": "nightly", "token": "job-1"}
+
+#: Of any page, however much there is.
+MOST_QUERIES = 15
 
 
 def addresses():
@@ -117,14 +121,16 @@ def test_a_token_that_leaked_is_worth_nothing_to_another_site(master, here):
     assert post(origin="http://testserver") == 200
 
 
-def test_looking_changes_nothing_and_every_answer_can_be_shown_safely(full, valkey, master):
+def test_looking_costs_few_queries_changes_nothing_and_can_be_shown_safely(full, valkey, master):
     # Whoever reads the registry takes out who has no row.
     roster.read(valkey)
     before = everything(valkey)
 
     for address in addresses():
-        answer = master.get(address)
+        with CaptureQueriesContext(connection) as asked:
+            answer = master.get(address)
         assert answer.status_code < 500, address
+        assert len(asked) <= MOST_QUERIES, (address, [one["sql"] for one in asked])
         assert answer["X-Frame-Options"] == "DENY", address
         assert answer["X-Content-Type-Options"] == "nosniff", address
         assert "frame-ancestors 'none'" in answer["Content-Security-Policy"], address

@@ -86,6 +86,12 @@ class Browser:
         self.run("document.getAnimations().forEach(one => one instanceof CSSTransition && one.finish())")
         self._window = wanted
 
+    def loses_its_line(self, *, is_lost: bool) -> None:
+        """Let no request get through, or again every one."""
+        self._devtools("Network.enable", {})
+        plain = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self._devtools("Network.emulateNetworkConditions", {"offline": is_lost, **plain})
+
     def press(self, keys: str) -> None:
         """Press keys wherever the focus is, one after another."""
         typed = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
