@@ -36,12 +36,25 @@ PAGES: tuple[tuple[str, Mapping[str, str]], ...] = (
     *((path, {}) for path in (_RUNS, _QUEUE, _INSIGHTS, "/admin/dispatch/schedule/")),
     *((f"/admin/overview/{part}/", {}) for part in ("now", "history", "care")),
     *((f"/admin/fleet/{part}", {}) for part in ("live/", "host/build-07/", "host/build-07/live/")),
+    *((f"/admin/fleet/host/build-07/{what}/", {}) for what in ("drain", "undrain", "reroute")),
+    *((f"/admin/switch/{what}/", {}) for what in ("pause", "resume", "resume-fleet", "stop")),
+    *((f"/admin/switch/{what}/", {"queue": "pi-jobs@build-07"}) for what in ("pause", "resume")),
+    ("/admin/switch/stop/", {"host": "build-07"}),
     *(
         (f"/admin/{part}/", {})
-        for part in ("switch/state", "settings", "settings/live", "dispatch/schedule/live")
+        for part in ("switch/state", "settings", "settings/live", "dispatch/schedule/live", "auth/user")
     ),
+    *(
+        (f"/admin/settings/{part}/", {})
+        for part in ("overlay", "windows", "windows/add", "limits", "limits/add")
+    ),
+    ("/admin/settings/taken/overlay/", {}),
+    ("/admin/dispatch/schedule/add/", {}),
+    ("/admin/dispatch/schedule/", {"q": "night"}),
+    ("/admin/log/", {"older_than": "1"}),
     *((f"{_QUEUE}{part}/", {}) for part in ("lists", "tabs", "job/local-0000000000000001")),
-    ("/admin/fleet/", {"show": "look-after"}),
+    *(("/admin/fleet/", {"show": show}) for show in ("look-after", "alive", "late", "gone")),
+    ("/admin/fleet/", {"q": "build-1"}),
     *((_RUNS, {"host": host}) for host in ("build-00", "build-49")),
     *((_RUNS, {"outcome": outcome}) for outcome in ("completed", "policy", "failed")),
     *((_RUNS, {"reason": reason}) for reason in ("-", "stalled", "deadline")),
@@ -58,8 +71,12 @@ PAGES: tuple[tuple[str, Mapping[str, str]], ...] = (
     *((_QUEUE, {"section": section}) for section in ("running", "waiting", "deferred", "held")),
     *((_QUEUE, {"queue": queue}) for queue in ("pi-jobs", "pi-jobs@build-07")),
     (_QUEUE, {"section": "waiting", "page": "90"}),
+    (_QUEUE, {"live": "1"}),
+    ("/admin/queue/job/local-0000000000000001/now/", {}),
     (_QUEUE, {"id": "local-00000000000000"}),
     *((path, {}) for path in ("/api/status", "/api/fleet", "/api/queue", "/api/runs", "/metrics")),
+    ("/api/runs", {"outcome": "failed", "kind": "gitlab", "since": "90d", "limit": "200"}),
+    ("/api/queue", {"queue": "pi-jobs", "limit": "1000"}),
 )
 _MOST_SECONDS = 0.5
 _GROWTH_MIB = 48
