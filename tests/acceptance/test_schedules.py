@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dispatch.schedules.table import Table
 from tests.harness.gate import Gate
 from tests.harness.judge import outcomes
 from tests.harness.knobs import Knobs
 from tests.harness.simulated_day import PERIOD, START, STEP, Day
 from tests.harness.simulated_time import SimulatedTime
 from tests.harness.standing_work import TriggersFile, cron, known_occurrences
-from tests.harness.worker_process import until
+from tests.harness.worker_process import start_all, until
 
 KNOBS = Knobs(without_containers=True)
 LONGER_THAN_A_TICK = 0.3
@@ -123,6 +124,36 @@ def test_after_eight_hours_of_sleep_each_schedule_catches_up_once_and_tells_what
     assert host.instants("noon") == []
     assert host.settle("ten", "hour") == {"completed": 4}
     assert (host.skipped("ten"), host.skipped("hour")) == (47, 7)
+
+
+def test_an_edit_counts_once_both_hosts_have_it_and_what_went_while_they_were_down_is_gone(fleet):
+    files = {name: TriggersFile(fleet.home / f"{name}.json") for name in ("alpha", "beta")}
+    old, new = (cron(name, "0 3 * * *", fleet.place(name)) for name in ("old", "new"))
+    workers = [
+        fleet.worker(name, environment={**file.environment, "TZ": "UTC"}) for name, file in files.items()
+    ]
+
+    def installed():
+        return [list(Table(fleet.client, worker.queue).resident()) for worker in workers]
+
+    for file in files.values():
+        file.write(old)
+    start_all(workers, KNOBS)
+    assert installed() == [["old"], ["old"]]
+
+    files["alpha"].write(new)
+    workers[0].until_said("cron_divergence_refused")
+    assert installed() == [["old"], ["old"]]
+    files["beta"].write(new)
+    until(lambda: installed() == [["new"], ["new"]], seconds=30, what="both follow")
+
+    for worker in workers:
+        assert worker.terminate() == 0
+    for file in files.values():
+        file.write()
+    start_all(workers, KNOBS)
+    until(lambda: installed() == [[], []], seconds=30, what="no orphan is left")
+    assert fleet.complaints() == ""
 
 
 def test_after_a_day_and_a_half_a_machine_of_another_zone_goes_on(fleet):

@@ -48,7 +48,7 @@ def memory_watched() -> Iterator[list[int]]:
 @pytest.mark.parametrize(
     "orders",
     [
-        pytest.param({"output-bytes": str(20 << 20)}, id="20 MB"),
+        pytest.param({"output-bytes": str(40 << 20)}, id="40 MB"),
         pytest.param({"line-bytes": str(64 << 20)}, id="a line of 64 MB"),
     ],
 )

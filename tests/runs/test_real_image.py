@@ -87,16 +87,16 @@ def test_without_a_user_the_image_runs_as_its_own(job, runner):
     assert (it.workspace / "made-by-pi.txt").stat().st_uid == 1001
 
 
-def test_the_turn_budget_aborts_exactly_at_the_smallest_cap(job, runner):
-    """At a larger one: `tests.acceptance.test_real_agent`."""
-    it = job(max_turns=1)
+@pytest.mark.parametrize("cap", [1, 3])
+def test_the_turn_budget_aborts_exactly_at_the_cap(job, runner, cap):
+    it = job(max_turns=cap)
 
     ended = it.run("tools-for-ever", runner)
 
     assert ended.verdict == RUNNER_POLICY
-    assert (ended.line["reason"], ended.telemetry.turns) == ("turn-budget", 1)
-    assert len(it.requests()) == 1
-    assert (it.workspace / "turns.txt").read_text().count("turn") == 1
+    assert (ended.line["reason"], ended.telemetry.turns) == ("turn-budget", cap)
+    assert len(it.requests()) == cap
+    assert (it.workspace / "turns.txt").read_text().count("turn") == cap
 
 
 def test_the_token_budget_aborts_before_the_next_request(job, runner):
@@ -130,6 +130,14 @@ def test_what_the_provider_does_decides(job, runner, model, verdict, code, reaso
     assert ended.verdict == verdict
     assert (ended.line["code"], ended.line["reason"]) == (code, reason)
     assert len(it.requests()) == requests
+
+
+def test_a_second_attempt_after_infra_can_succeed(job, runner):
+    it = job()
+
+    first, second = (it.run("fails-three-times", runner, environment=QUICK) for _ in range(2))
+
+    assert (first.verdict, second.verdict) == (INFRA, COMPLETED)
 
 
 def test_tokens_usage_and_context_are_what_the_provider_said(job, runner):
@@ -177,7 +185,7 @@ def test_a_stop_ends_it_within_the_grace_with_an_exit_line(job, runner, model):
 
 
 def test_it_ends_itself_at_its_deadline_when_nobody_else_does(job, runner):
-    ended = job(deadline=timedelta(seconds=2)).run("stalls", runner)
+    ended = job(deadline=timedelta(seconds=3)).run("stalls", runner)
 
     assert ended.verdict == Verdict(outcome=Outcome.POLICY, reason=Reason.DEADLINE)
     assert ended.result.exit_code == 2
