@@ -74,6 +74,9 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 
+# A list of a thousand jobs, each with a box to tick, is a form of more fields than Django takes.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
+
 STATIC_URL = "/static/"
 # Straight from the installed apps: there is no step that collects files and can be forgotten.
 WHITENOISE_USE_FINDERS = True

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import redis
 
-#: Rows of a page of one section, and of each section where all are shown.
-PAGE, FIRST_OF_EACH = 50, 10
+#: Rows of a page of one section, of a long page of it, and of each section where all are shown.
+PAGE, LONG_PAGE, FIRST_OF_EACH = 50, 1_000, 10
 # More than the workers of a fleet run at once.
 _MOST_RUNNING = 1_000
 
@@ -29,13 +29,19 @@ _MOST_RUNNING = 1_000
 class Wanted:
     """What is asked for: jobs of one queue (None: of all) and section, with an id that begins so.
 
-    `page` counts from 1.
+    `page` counts from 1; `is_long`: pages of one section are long ones.
     """
 
     queue: str | None = None
     standing: Standing | None = None
     beginning: str = ""
     page: int = 1
+    is_long: bool = False
+
+    @property
+    def page_size(self) -> int:
+        """How many rows a page of one section has."""
+        return LONG_PAGE if self.is_long else PAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +146,7 @@ def _section(
     standing: Standing,
     wanted: Wanted,
 ) -> tuple[Selection, SectionPage]:
-    size = PAGE if wanted.standing else FIRST_OF_EACH
+    size = wanted.page_size if wanted.standing else FIRST_OF_EACH
     start = (wanted.page - 1) * size if wanted.standing else 0
     if standing is Standing.RUNNING:
         # In the order of their age, which only their hashes tell.

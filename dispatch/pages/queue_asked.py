@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dispatch.console.board import Wanted
+from dispatch.console.board import LONG_PAGE, Wanted
 from dispatch.ids import MAX_ID_BYTES, natural_id, rq_id
 from dispatch.queue.selecting import Standing
 from hosts.names import is_queue
 
-QUEUE, SECTION, BEGINNING, PAGE, LIVE = "queue", "section", "id", "page", "live"
+QUEUE, SECTION, BEGINNING, PAGE, ROWS, LIVE = "queue", "section", "id", "page", "rows", "live"
 # More than there can be; what is beyond the last page shows none.
 _LAST_PAGE = 1_000_000
 
@@ -34,13 +34,15 @@ class Asked:
         queue, section = str(given.get(QUEUE, "")), str(given.get(SECTION, ""))
         page = str(given.get(PAGE, ""))[: len(str(_LAST_PAGE)) + 1]
         beginning = str(given.get(BEGINNING, "")).strip()[:MAX_ID_BYTES]
+        is_live = {"1": True, "0": False}.get(str(given.get(LIVE)), is_live_untold)
         wanted = Wanted(
             queue=queue if is_queue(queue) else None,
             standing=Standing(section) if section in set(Standing) else None,
             beginning=beginning,
             page=min(max(int(page), 1), _LAST_PAGE) if page.isascii() and page.isdigit() else 1,
+            # A long page is too much to be read again every few seconds.
+            is_long=not is_live and str(given.get(ROWS)) == str(LONG_PAGE),
         )
-        is_live = {"1": True, "0": False}.get(str(given.get(LIVE)), is_live_untold)
         return cls(wanted=wanted, is_live=is_live, is_live_untold=is_live_untold)
 
     @property
@@ -56,6 +58,7 @@ class Asked:
             SECTION: wanted.standing.value if wanted.standing else None,
             BEGINNING: wanted.beginning,
             PAGE: wanted.page if wanted.page > 1 else None,
+            ROWS: LONG_PAGE if wanted.is_long and wanted.standing else None,
             LIVE: self.live,
         }
         return f"?{urlencode({name: value for name, value in values.items() if value})}"

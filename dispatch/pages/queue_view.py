@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from dispatch.console.arguments import one_line
-from dispatch.console.board import FIRST_OF_EACH, PAGE, Board, QueueLine, SectionPage
+from dispatch.console.board import FIRST_OF_EACH, LONG_PAGE, PAGE, Board, QueueLine, SectionPage
 from dispatch.console.instants import ahead, span, stamp
 from dispatch.console.queue_rows import JobRow
 from dispatch.console.slots import taken
@@ -161,13 +161,17 @@ def _block(page: SectionPage, asked: Asked, now_ms: int) -> Block:
 
 
 def _pages(page: SectionPage, asked: Asked) -> Iterator[tuple[str, str]]:
-    here, last = asked.wanted.page, max(-(-page.total // PAGE), 1)
+    here, last = asked.wanted.page, max(-(-page.total // asked.wanted.page_size), 1)
     if here > 1:
         yield "First", asked.address(page=1)
         yield "Previous", asked.address(page=min(here - 1, last))
     if here < last:
         yield "Next", asked.address(page=here + 1)
         yield "Last", asked.address(page=last)
+    if asked.wanted.is_long:
+        yield f"{PAGE} a page", asked.address(is_long=False)
+    elif page.total > PAGE and not asked.is_live:
+        yield f"{LONG_PAGE} a page", asked.address(is_long=True)
 
 
 def _line(row: JobRow, now_ms: int) -> Line:
