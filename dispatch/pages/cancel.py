@@ -163,17 +163,22 @@ def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Target
 def _work(
     operation: operations.Operation, job_ids: Sequence[str], found: list[Cancelled]
 ) -> operations.Result:
-    """Cancel them and tell of each; what became of them is added to `found`."""
+    """Cancel them and tell of each, at last of what is left first; `found` gets what became of them."""
     try:
         for some in in_chunks(operation.client, look_at(operation.client, job_ids)):
             found += some
-            operation.add(
-                *(operations.Row((one.job_id, cancel_shown.line(one)), one.is_done) for one in some)
-            )
+            operation.add(*map(_row, some))
             operation.advance(len(found))
     except RedisError as fault:
         left = number_of(len(job_ids) - len(found), "job is", "jobs are")
         raise OperationalError(
             f"{explained(fault, operation.shown)}\nOf {left} not known what became: repeating this is safe."
         ) from fault
+    if any(not one.is_done for one in found):
+        # Who looks for the few that are left of a thousand finds them first.
+        operation.show(list(map(_row, sorted(found, key=lambda one: one.is_done))))
     return cancel_view.result(found)
+
+
+def _row(one: Cancelled) -> operations.Row:
+    return operations.Row((one.job_id, cancel_shown.line(one)), one.is_done)

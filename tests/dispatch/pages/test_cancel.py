@@ -179,6 +179,9 @@ def begun(monkeypatch, valkey):
         def add(self, *rows):
             self.rows += [(row.cells, row.is_good) for row in rows]
 
+        def show(self, rows):
+            self.rows = [(row.cells, row.is_good) for row in rows]
+
         def advance(self, done):
             self.done.append(done)
 
@@ -198,7 +201,9 @@ def test_many_are_cancelled_in_the_background_with_progress(operator, host, valk
     assert (result.summary, result.is_good) == ("119 of 120 jobs cancelled.", False)
     assert result.notes == ("119 were taken out of their queues.", "1 was not known any more.")
     assert (begun.given["total"], begun.done) == (120, [50, 100, 120])
-    assert [entry[1] for entry in begun.rows].count(True) == 119
+    # What is left comes first.
+    assert [good for _, good in begun.rows] == [False, *[True] * 119]
+    assert begun.rows[0][0][0] == "local-a7"
     assert set(listed(valkey)) == {
         "local-0",
         "repeat_3ax_3a1",
