@@ -92,6 +92,19 @@ class Browser:
         plain = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
         self._devtools("Network.emulateNetworkConditions", {"offline": is_lost, **plain})
 
+    def runs_on_every_page(self, script: str) -> None:
+        """Have each page that is opened from now on run this first."""
+        self._devtools("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+    def keeps_downloads(self, folder: Path) -> None:
+        """Write files that a page offers into this folder, unasked."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._devtools("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+
+    def runs_scripts(self, *, is_on: bool) -> None:
+        """Have pages that are opened from now on run their scripts, or not."""
+        self._devtools("Emulation.setScriptExecutionDisabled", {"value": not is_on})
+
     def press(self, keys: str) -> None:
         """Press keys wherever the focus is, one after another."""
         typed = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
