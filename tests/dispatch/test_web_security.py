@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from html.parser import HTMLParser
 from itertools import cycle
 
@@ -17,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver, reverse
 
 from dispatch.ids import rq_id
+from dispatch.pages import overview, settings_files
 from hosts import keys as hosts_keys
 from hosts import roster, switches
 from pidispatch_site import login
@@ -33,6 +35,8 @@ PLAIN = re.compile(r"/(?![/\\])|[?#.]|[\w-]+/|\Z")
 PART = re.compile(r"<(?:(\w+):)?(\w+)>")
 # What stands in an address: of everything there is one with these names.
 NAMES = {"host": "alpha", "object_id": "job-1", "id": "1", "schedule_id": "nightly", "token": "job-1"}
+# Parts of pages that are asked for by a name.
+PARTS = {"overview/": tuple(overview._PARTS), "settings/taken/": tuple(settings_files.KINDS)}
 
 #: Of any page, however much there is.
 MOST_QUERIES = 15
@@ -54,12 +58,13 @@ def _addresses(resolver, before):
             # The three that are no route: Django's list of an app, its catch-all and ours.
             yield "/admin/auth/" if "app_label" in route else "/admin/none" if "url" in route else "/api/none"
         else:
-            yield "/" + PART.sub(_parameter, route)
+            for name in next((names for part, names in PARTS.items() if part in route), ("x",)):
+                yield "/" + PART.sub(partial(_parameter, other=name), route)
 
 
-def _parameter(found):
+def _parameter(found, *, other):
     kind, name = found.groups()
-    return "1" if kind == "int" else NAMES.get(name, "x")
+    return "1" if kind == "int" else NAMES.get(name, other)
 
 
 @pytest.fixture
@@ -157,7 +162,7 @@ class _Parts(HTMLParser):
         if tag in {"style", "iframe", "object", "embed", "base"} or "style" in given:
             self.live.append((tag, attrs))
         for name, value in attrs:
-            is_address = name in {"href", "src", "action", "formaction"}
+            is_address = name in {"href", "src", "action", "formaction", "hx-get", "hx-post"}
             if name.startswith(("on", "hx-on")) or (is_address and not PLAIN.match(value or "")):
                 self.live.append((tag, name, value))
 
