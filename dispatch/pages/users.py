@@ -6,7 +6,7 @@ actions with its user.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -34,7 +34,12 @@ _WORDS = {
 class AccountAdmin(_Users):
     """Django's pages of users, for users who may do no more than the one who asks."""
 
-    # First what says who may do what; a telephone shows no more of a row.
+    class Media:
+        """A narrow window shows fewer columns."""
+
+        css: ClassVar = {"all": ["console/users.css"]}
+
+    # First what says who may do what.
     list_display = ("username", "in_groups", "is_active", "is_staff", "email", "first_name", "last_name")
     # A new user without these would see nothing.
     add_fieldsets = (*UserAdmin.add_fieldsets, (None, {"fields": ("is_staff", "groups")}))

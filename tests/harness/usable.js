@@ -50,4 +50,10 @@ function marks() {
   return [...new Set(all("body *").map((one) => `${kind(one.parentElement)}>${kind(one)}`))];
 }
 
+/* Tables of which a part is beside their frame. */
+const scrolled = () =>
+  all(".console-wide, .results")
+    .filter((one) => one.scrollWidth > one.clientWidth)
+    .map((one) => `a table is wider than its frame: ${shown(one)}`);
+
 const fits = () => document.documentElement.scrollWidth <= innerWidth;

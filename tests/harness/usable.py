@@ -13,6 +13,8 @@ from tests.harness.browser import Browser
 TAB, SPACE, ENTER = "\ue004", " ", "\ue007"
 _ESCAPE = "\ue00c"
 TELEPHONE = 390
+# Between those two a table may be wider than the place that it has.
+_TABLETS = (800, 1024)
 _SCRIPT = Path(__file__).with_suffix(".js").read_text()
 
 
@@ -22,12 +24,14 @@ def marks(page: Browser) -> set[str]:
 
 
 def slips(page: Browser) -> Iterator[str]:
-    """Name what is found in no time: complaints of the browser, titles, live parts, a telephone's width."""
+    """Name what is found in no time: complaints of the browser, titles, live parts, what is too wide."""
     yield from page.problems()
     if len(page.texts("h1")) != 1:
         yield f"not one title but {page.texts('h1')}"
     yield from _asked(page, "live")
-    page.looks(width=TELEPHONE)
+    for width in (*_TABLETS, TELEPHONE):
+        page.looks(width=width)
+        yield from (f"at {width} px {one}" for one in _asked(page, "scrolled"))
     if not _fits(page):
         yield "wider than a telephone"
 

@@ -82,10 +82,10 @@ def test_each_section_says_why_its_jobs_do_not_run_and_nothing_of_what_they_are_
     assert "All 17 Running 2 Waiting 12 Deferred 2 Held 1" in text
     assert re.search(r"local-run local · flow fix · m-1 pi-jobs running It runs on the worker alpha in", text)
     assert re.search(r"in (1 min|59 s) 20\d\d-\S+ \S+ UTC alpha pi-job-1", text)
-    assert "over-budget:day The cap of starts a day is reached." in text
+    assert "over-budget:day why? local-cap The cap of starts a day is reached." in text
     assert "held until ci says go; asked once" in text
     assert "a check could not tell the last time" in text
-    assert "pi-jobs #1 in-line It is next in line (of this queue 12 jobs wait, 2 run or are in hand)." in text
+    assert "pi-jobs #1 in-line why? repeat:x:0 It is next in line (of this queue 12 jobs wait, 2 run" in text
     assert "1 to 10 of 12. " in text
     assert "All 12 of waiting" in text
     assert "Job Queue What it does For Ends itself Host local-" in text
@@ -172,7 +172,7 @@ def test_pages_lead_from_the_first_job_to_the_last(viewer, host):
     seen, address = [], "?section=waiting"
     while address:
         page = viewer.get(PAGE + address).content.decode()
-        seen += re.findall(r'title="Why is it not running\?">([^<]+)', page)
+        seen += re.findall(r'>why\?<span class="visually-hidden"> ([^<]+)', page)
         following = re.search(r'href="/admin/queue/([^"]*)">Next', page)
         address = following and following[1].replace("&amp;", "&")
 
@@ -224,7 +224,8 @@ def test_why_a_job_does_not_run_is_told(viewer, host, valkey, job, parts):
 def test_a_job_is_named_by_the_letters_that_an_address_may_have(viewer, host):
     host.enqueue("gh-../<b>")
     (address,) = re.findall(
-        r'href="([^"]+)" title="Why[^>]*>gh-', viewer.get(PAGE, {"id": "gh-"}).content.decode()
+        r'href="([^"]+)">why\?<span class="visually-hidden"> gh-',
+        viewer.get(PAGE, {"id": "gh-"}).content.decode(),
     )
 
     assert "Job gh-../&lt;b&gt;" in viewer.get(address).content.decode()

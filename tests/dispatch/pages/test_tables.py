@@ -39,3 +39,17 @@ def test_no_column_is_off_the_screen_of_a_telephone_and_each_cell_names_its_own(
 
 def test_a_cell_beyond_the_last_heading_is_shown_without_one():
     assert under(("alpha", "7"), ["Host"]) == [("alpha", "Host"), ("7", "")]
+
+
+@pytest.mark.parametrize(
+    ("template", "style"),
+    [
+        ("dispatch/templates/console/queue.html", "dispatch/static/console/queue.css"),
+        ("dispatch/templates/console/log.html", "dispatch/static/console/log.css"),
+        ("runs/templates/admin/runs/run/change_list.html", "runs/static/runs/runs.css"),
+    ],
+)
+def test_what_a_pages_style_says_of_stacked_rows_begins_at_the_width_at_which_they_stack(template, style):
+    (below,) = re.findall(r"{% block stacks_below %}(\d+){%", (ROOT / template).read_text())
+
+    assert f"@media (max-width: {below}px)" in (ROOT / style).read_text()
