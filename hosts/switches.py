@@ -26,7 +26,7 @@ HOLDS = (_LUA / "holds.lua").read_text()
 # The beginning of scripts that turn a switch on: `set_switch`, with `HOLDS` before it.
 SETS = HOLDS + (_LUA / "set_switch.lua").read_text()
 _PAUSE = SETS + (_LUA / "pause.lua").read_text()
-_UNDRAIN = (_LUA / "undrain.lua").read_text()
+_UNDRAIN, _RESUME_FLEET = ((_LUA / f"{name}.lua").read_text() for name in ("undrain", "resume_fleet"))
 _RESUME_ALL, _READ = (HOLDS + (_LUA / f"{name}.lua").read_text() for name in ("resume_all", "read"))
 
 # What an operator writes about a pause is shown in lists and kept without a time limit.
@@ -148,6 +148,16 @@ def resume(client: redis.Redis, scopes: Sequence[str]) -> tuple[str, ...]:
         for scope in scopes:
             pipeline.delete(keys.pause(scope))
         return tuple(scope for scope, count in zip(scopes, pipeline.execute(), strict=True) if count)
+
+
+def resume_fleet(client: redis.Redis, *, hosts: Iterable[str] = ()) -> bool:
+    """End the fleet's pause, and its requests to stop that stand for these hosts, in one step.
+
+    Pauses of queues stay, and so do drains with the requests to stop that came with them. Tells whether there
+    was a pause.
+    """
+    named = [keys.pause(keys.FLEET), *(keys.stop_request(host) for host in hosts)]
+    return bool(client.register_script(_RESUME_FLEET)(keys=named))
 
 
 def resume_all(

@@ -54,7 +54,7 @@ def undrained(host: str, held: Switches, ended: Undrained, *, on: str = "") -> l
     if ended.is_asked_to_stop:
         notes.append(
             f"The fleet's request to stop stands for {host}: it stops what it had begun before that."
-            " `manage.py resume` takes it back, with every pause."
+            f" {ended_by(FLEET)} takes it back."
         )
     return [said, *notes]
 

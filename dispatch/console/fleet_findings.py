@@ -23,6 +23,7 @@ from dispatch.console.fleet_words import (
 )
 from dispatch.console.instants import span
 from dispatch.console.pause_shown import ended_by, who_and_why
+from hosts.keys import FLEET
 from hosts.names import SHARED_QUEUE
 from hosts.rows import SKEW_TOLD_MS, Presence, Roster
 
@@ -187,7 +188,8 @@ def _stops(facts: FleetFacts) -> Iterator[Finding]:
         yield AREA.warning(
             "stop-stands",
             f"a request to stop stands for {named(hosts)}{ago}{who_and_why(Pause(by=by, reason=reason))}",
-            "`manage.py resume` takes it back with every pause, `manage.py undrain H` that of `stop --host`.",
+            f"{ended_by(FLEET)} takes it back with the fleet's pause, `manage.py undrain H` that of"
+            " `stop --host`.",
             hosts=hosts,
         )
 

@@ -49,7 +49,7 @@ def about(held: Held, *, ended: str = "resumed") -> str:
 
 
 def ended_by(scope: str) -> str:
-    """Name the command that ends the pause of this queue, or of the fleet, and no other."""
+    """Name the command that ends the pause of this queue, or of the fleet with what it stops; no other."""
     return f"`manage.py resume {'--fleet-only' if scope == keys.FLEET else scope}`"
 
 

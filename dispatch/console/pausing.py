@@ -147,11 +147,11 @@ def resume_all(server: Server, found: KnownQueues) -> ResumedAll:
 
 
 def resume_fleet(server: Server, found: KnownQueues) -> ResumedFleet:
-    """End the fleet's pause alone: pauses of single queues and requests to stop stay."""
+    """End the fleet's pause and its requests to stop; pauses of single queues and drains stay."""
     with switching(server, "resumed", (), lambda: found.names):
-        ended = switches.resume(server.client, (keys.FLEET,))
+        ended = switches.resume_fleet(server.client, hosts=found.hosts)
         held = switches.read(server.client, found.names)
-    return ResumedFleet(ended=bool(ended), held=held)
+    return ResumedFleet(ended=ended, held=held)
 
 
 def resume(server: Server, queues: Sequence[str]) -> Resumed:

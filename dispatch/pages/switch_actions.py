@@ -61,7 +61,7 @@ def resume_all(request: HttpRequest, *, reason: str) -> Done:
 
 
 def resume_fleet(request: HttpRequest, *, reason: str) -> Done:
-    """End the fleet's pause alone. Raises PidispatchError."""
+    """End the fleet's pause with its requests to stop, and no other. Raises PidispatchError."""
     with _recorded(request, "resume", (), reason) as (server, done):
         found = read_queues(server.client)
         done.before = _before(server, "resumed", (), asked_of=found.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import socket
 import threading
 
@@ -219,6 +220,19 @@ def test_a_drain_ended_under_a_pause_of_the_fleet_says_what_still_holds(manage, 
 
     manage("resume")
     assert manage("undrain", "there")[2] == ""
+
+
+def test_after_a_stop_every_command_names_the_one_that_ends_all_of_it(manage, valkey):
+    Host(valkey).enqueue("local-1")
+    know(valkey, HOST_ID, "there")
+    manage("stop", "--timeout", "0")
+
+    for words in (("why", "local-1"), ("queue",), ("fleet",), ("undrain", "there")):
+        said = " ".join(" ".join(manage(*words)[1:]).split())
+        assert set(re.findall("`manage.py (resume[^`]*)`", said)) == {"resume --fleet-only"}, words
+    manage("resume", "--fleet-only")
+
+    assert valkey.keys("stop:*") + valkey.keys("pause:*") == []
 
 
 def test_jobs_are_cancelled_by_name_and_each_is_said_on_its_own(manage, valkey):

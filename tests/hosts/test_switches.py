@@ -165,6 +165,26 @@ def test_resume_of_everything_ends_pauses_and_requests_to_stop_but_no_drain(valk
     assert switches.resume_all(valkey) == ()
 
 
+@pytest.mark.parametrize("asked", [["stop"], ["drain", "stop"], ["stop", "drain"], ["older"], ["text"]])
+def test_the_end_of_the_fleets_pause_takes_its_requests_to_stop_back_and_nothing_else(valkey, asked):
+    kept = {b"pause:pi-jobs", b"drain:mac", b"queues:known", b"stop:req:pc", b"stop:req:other"}
+    pause(valkey, keys.FLEET, A)
+    switches.drain(valkey, "mac", by="ann", reason="disk")
+    valkey.hset("stop:req:pc", mapping={"id": "x", "with": "drain"})
+    valkey.hset("stop:req:other", "id", "x")
+    for one in asked:
+        if one == "older":
+            valkey.hset("stop:req:mac", "id", "x")
+        elif one == "text":
+            valkey.set("stop:req:mac", "x")
+        else:
+            only = "mac" if one == "drain" else None
+            stops.ask(valkey, ("mac",), by="ann", reason="fire", request_id="r", only=only)
+
+    assert [switches.resume_fleet(valkey, hosts=("mac", "pc")) for _ in range(2)] == [True, False]
+    assert set(valkey.keys()) == kept
+
+
 def test_a_drain_is_read_beside_the_queues_and_pauses_none_of_them(valkey):
     valkey.hset("drain:mac", mapping={"by": "ann", "reason": "r", "since": 5, "until": ""})
 

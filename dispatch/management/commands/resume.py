@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fleet-only",
             action="store_true",
-            help="end the fleet's pause, and leave those of single queues",
+            help="end the fleet's pause and its requests to stop, and leave the pauses of single queues",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
