@@ -34,7 +34,12 @@ _KEPT = {
 _SLACK = timedelta(hours=1)
 _GONE = (
     "It cannot be run again from here: its data are gone. They are kept for a day after a job completed or"
-    " was refused, for seven days after it failed. Run it anew with `manage.py run`."
+    " was refused, for seven days after it failed."
+)
+_ANEW = "Run it anew with `manage.py run`."
+_ANEW_OF_SCHEDULE = (
+    "Start its schedule anew, if that is still there: “Run now” among the schedules, or `manage.py run"
+    " --trigger ID`."
 )
 _LINES = {"Flow": Facet.FLOW, "Host": Facet.HOST, "Kind": Facet.KIND, "Reason": Facet.REASON}
 
@@ -141,7 +146,9 @@ def again_gone(run: Run, now: datetime) -> str:
     kept = _KEPT.get(Outcome(run.outcome)) if run.outcome in set(Outcome) else None
     if not run.final or kept is None or run.ended_at is None:
         return ""
-    return _GONE if now - run.ended_at > kept + _SLACK else ""
+    if now - run.ended_at <= kept + _SLACK:
+        return ""
+    return f"{_GONE} {_ANEW_OF_SCHEDULE if run.trigger_type else _ANEW}"
 
 
 def _absence(run: Run) -> str:

@@ -95,8 +95,9 @@ def _offers(request: HttpRequest, host: str, facts: HostFacts | Unseen) -> list[
     """Lead to what may be done; without a look at the server to what stops work."""
     if not request.user.has_perm(Access.OPERATE):
         return []
-    verbs = (Verb.PAUSE, Verb.DRAIN, Verb.STOP) if isinstance(facts, Unseen) else host_view(facts).offers
-    return [offer(verb, host) for verb in verbs]
+    if isinstance(facts, Unseen):
+        return [offer(verb, host) for verb in (Verb.PAUSE, Verb.DRAIN, Verb.STOP)]
+    return [offer(verb, host, is_drained=bool(facts.drain)) for verb in host_view(facts).offers]
 
 
 def _last_runs(request: HttpRequest, host: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ LABELS: Mapping[Verb, str] = {
     Verb.STOP: "Drain and stop its jobs…",
     Verb.REROUTE: "Reroute its queue",
 }
+_STOP_DRAINED = "Stop its jobs…"
 #: What the pages of the kill switch do, too, for a queue or a host.
 _SWITCH = {
     Verb.PAUSE: "admin:console_switch_pause",
@@ -33,15 +34,11 @@ _SWITCH = {
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A button that leads to the page of an action, which asks before it does anything."""
+    """A button that leads to the page of an action, which asks before it does anything; `label` is on it."""
 
     verb: Verb
     url: str
-
-    @property
-    def label(self) -> str:
-        """What the button says."""
-        return LABELS[self.verb]
+    label: str
 
     @property
     def is_danger(self) -> bool:
@@ -49,12 +46,13 @@ class Offer:
         return self.verb is Verb.STOP
 
 
-def offer(verb: Verb, host: str) -> Offer:
-    """Lead to an action on a host of a valid name."""
+def offer(verb: Verb, host: str, *, is_drained: bool = False) -> Offer:
+    """Lead to an action on a host of a valid name; one that `is_drained` is not drained by being stopped."""
+    label = _STOP_DRAINED if verb is Verb.STOP and is_drained else LABELS[verb]
     if verb not in _SWITCH:
-        return Offer(verb, reverse(f"admin:console_host_{verb}", args=[host]))
+        return Offer(verb, reverse(f"admin:console_host_{verb}", args=[host]), label)
     asked = {"host": host} if verb is Verb.STOP else {"queue": host_queue(host)}
-    return Offer(verb, f"{reverse(_SWITCH[verb])}?{urlencode(asked)}")
+    return Offer(verb, f"{reverse(_SWITCH[verb])}?{urlencode(asked)}", label)
 
 
 def effects(verb: Verb, facts: HostFacts) -> tuple[str, ...]:

@@ -110,10 +110,10 @@ def _waiting(facts: FleetFacts, queues: list[QueueLook]) -> Card:
     paused = sum(queue.waiting or 0 for queue in queues if facts.pause or queue.pause)
     stuck = sum(queue.waiting or 0 for queue in queues if not facts.is_taken_from(queue))
     held_up = [
-        f"{count:,} {where}"
+        f"{count:,} of them {where}"
         for count, where in ((paused, "in paused queues"), (stuck, "in queues without a worker"))
         if count
     ]
-    about, tone = (f"of them {', '.join(held_up)}", "warn") if held_up else ("in line for a slot", "")
+    about, tone = (", ".join(held_up), "warn") if held_up else ("in line for a slot", "")
     value = total_of([queue.waiting for queue in queues])
     return Card("Waiting", value, about, tone, _QUEUE, "section=waiting")

@@ -16,15 +16,21 @@ from dispatch.pages.frame import fragment, render
 from dispatch.pages.sight import Unseen, sight
 from dispatch.pages.switch_view import SwitchView, view
 from dispatch.pages.veil import veiled
+from hosts import switches
+from hosts.switches import PauseFlag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look at the switch; `seen` is None where the server shows nothing, `unseen` says why."""
+    """One look at the switch; `seen` is None where the server shows nothing, `unseen` says why.
+
+    `drain`: what drains the one host that was asked for.
+    """
 
     facts: FleetFacts | None
     seen: SwitchView | None
     unseen: str = ""
+    drain: PauseFlag | None = None
 
 
 @page(Access.VIEW)
@@ -46,6 +52,8 @@ def look(queues: Sequence[str] = (), *, host: str | None = None) -> Look:
         if isinstance(facts, Unseen):
             return Look(facts=None, seen=None, unseen=veiled(facts.why, settings.PIDISPATCH_ENVIRONMENT))
         found = seen.read(lambda client: running.read(client, facts))
+        drained = seen.read(lambda client: switches.drains(client, [host] if host else []))
     runs = None if isinstance(found, Unseen) else found.of(host)
     unseen = veiled(seen.fault, settings.PIDISPATCH_ENVIRONMENT)
-    return Look(facts=facts, seen=view(facts, runs, queues=queues), unseen=unseen)
+    drain = None if isinstance(drained, Unseen) else drained.get(host or "")
+    return Look(facts=facts, seen=view(facts, runs, queues=queues), unseen=unseen, drain=drain)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dispatch.console.instants import stamp
+from dispatch.console.pause_shown import Held
 from dispatch.console.switched import counted
 from hosts import keys
 
@@ -61,24 +63,30 @@ def confirm_resume_fleet(_: Sequence[str]) -> Confirmation:
     """Before the fleet's pause alone is ended."""
     what = "Resume the fleet's pause only"
     lead = (
-        "The pause of the whole fleet ends. Pauses of single queues stay, and so do requests to stop and"
-        " drains of hosts. What waits in the other queues starts at once."
+        "The pause of the whole fleet ends, and its requests to stop are taken back. Pauses of single queues"
+        " and drains of hosts stay, with the requests to stop that came with a drain. What waits in the other"
+        " queues starts at once."
     )
     return Confirmation(title=what, lead=lead, button=what, is_danger=False, ends=keys.FLEET.__eq__)
 
 
-def confirm_stop(host: str | None, *, is_drained: bool = False) -> Confirmation:
-    """Before what runs on this host (`is_drained` already), or in the whole fleet, is stopped."""
-    if host and is_drained:
+def confirm_stop(host: str | None, *, held: Held | None = None) -> Confirmation:
+    """Before what runs on this host, or in the whole fleet, is stopped.
+
+    `held` is what drains or pauses it now; a stop takes away the end of that.
+    """
+    ends = f" until {stamp(held.until_ms)}; that end is taken away" if held and held.until_ms else ""
+    if host and held:
         title = button = f"Stop the jobs of {host}"
-        first = f"{host} is drained and stays so: it takes no job until it is undrained."
+        first = f"{host} is drained{ends or ' and stays so'}: it takes no job until somebody undrains it."
     elif host:
         title = button = f"Drain {host} and stop its jobs"
-        first = f"{host} will be drained: it takes no job until it is undrained."
+        first = f"{host} will be drained: it takes no job until somebody undrains it."
     else:
         title = "Pause everything and stop running jobs"
         button = "Pause everything and stop all jobs"
-        first = "The whole fleet will be paused until somebody resumes it."
+        will_be = f"is paused{ends or ' and stays so'}: no job starts" if held else "will be paused"
+        first = f"The whole fleet {will_be} until somebody resumes it."
     lead = (
         f"{first} Every container below will be stopped at once; its job ends and does not run again by"
         " itself."

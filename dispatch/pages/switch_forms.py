@@ -81,7 +81,7 @@ def resume(request: HttpRequest) -> HttpResponseBase:
 
 @action(Access.OPERATE)
 def resume_fleet(request: HttpRequest) -> HttpResponseBase:
-    """End the fleet's pause, and leave those of single queues."""
+    """End the fleet's pause with its requests to stop, and leave pauses of single queues."""
 
     def do(_: Sequence[str]) -> Done:
         return switch_actions.resume_fleet(request, reason=request.POST.get("reason", ""))
@@ -108,8 +108,8 @@ def stop(request: HttpRequest) -> HttpResponseBase:
             return redirect("admin:console_operation", operation_id)
         except PidispatchError as error:
             problem = _problem(error)
-    is_drained = bool(shown.facts and host in shown.facts.drained)
-    return _render(request, confirm_stop(host, is_drained=is_drained), shown, problem)
+    pause = shown.facts.pause if shown.facts else None
+    return _render(request, confirm_stop(host, held=shown.drain if host else pause), shown, problem)
 
 
 def _switch(

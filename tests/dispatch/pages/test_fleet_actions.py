@@ -78,6 +78,7 @@ def test_a_drain_shows_what_goes_on_then_holds_and_is_in_the_log(valkey, environ
     before = everything(valkey)
 
     with environment():
+        offered = text_of(operator.get(ALPHA))
         asked = text_of(operator.get(DRAIN))
         assert everything(valkey) == before
         done = operator.post(DRAIN, {"reason": "new\ndisk", "lasting": "90m"}, follow=True)
@@ -86,6 +87,8 @@ def test_a_drain_shows_what_goes_on_then_holds_and_is_in_the_log(valkey, environ
     assert "1 job that it has goes on to the end." in asked
     assert "1 job waits in pi-jobs@alpha for it" in asked
     assert done.redirect_chain == [(ALPHA, 302)]
+    assert "Drain and stop its jobs… " in offered
+    assert " Stop its jobs… " in text_of(done)
     (said,) = [one.message for one in done.context["messages"]][:1]
     assert said.startswith("alpha takes no new job, until 20")
     flag = drain_of(valkey)

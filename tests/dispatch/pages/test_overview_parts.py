@@ -162,15 +162,15 @@ def test_cards_count_hosts_and_tell_what_no_queue_says():
     assert told["Held"][0] == "2"
     assert told["Running"][:2] == ("0", "4 of 8 slots used")
     paused = fleet(queue("pi-jobs", waiting=3), queue("pi-jobs@a", waiting=2, pause=PAUSE))
-    assert fleet_cards(paused)[2].about == "of them 2 in paused queues"
-    assert fleet_cards(replace(paused, pause=PAUSE))[2].about == "of them 5 in paused queues"
+    assert fleet_cards(paused)[2].about == "2 of them in paused queues"
+    assert fleet_cards(replace(paused, pause=PAUSE))[2].about == "5 of them in paused queues"
     cap = {"cap": 2, "pause-window": 0, "retry": 0}
     asleep = fleet(queue("pi-jobs", deferred=5, put_off=cap), queue("pi-jobs@a"))
     assert fleet_cards(asleep)[3].about == "2 for a cap, 3 for a busy folder or repository"
     untold = fleet(queue("pi-jobs", deferred=5, put_off=cap), queue("pi-jobs@a", deferred=1))
     assert fleet_cards(untold)[3].about == "until a cap, a window or a folder is free"
     stuck = fleet(queue("pi-jobs", waiting=3), queue("pi-jobs@a", waiting=2, age_ms=50_000))
-    assert fleet_cards(stuck)[2].about == "of them 2 in queues without a worker"
+    assert fleet_cards(stuck)[2].about == "2 of them in queues without a worker"
     assert fleet_cards(fleet(roster=Unreachable("wrong-type")))[0].value == "?"
 
 

@@ -214,5 +214,14 @@ def test_the_page_of_a_run_offers_it_for_as_long_as_the_queue_keeps_its_data(out
     assert not again_gone(_ended(outcome, seconds + 2 * 3600, final=False), NOW)
 
 
-def _ended(outcome, seconds, *, final=True):
-    return Run(outcome=outcome, ended_at=NOW - timedelta(seconds=seconds), final=final)
+@pytest.mark.parametrize(
+    ("trigger", "way"), [(None, "anew with `manage.py run`."), ("cron", "“Run now” among the schedules")]
+)
+def test_whose_data_are_gone_is_started_anew_as_it_was_started(trigger, way):
+    said = again_gone(_ended(Outcome.FAILED, 30 * 86_400, trigger_type=trigger), NOW)
+
+    assert way in said
+
+
+def _ended(outcome, seconds, *, final=True, **more):
+    return Run(outcome=outcome, ended_at=NOW - timedelta(seconds=seconds), final=final, **more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -14,6 +15,7 @@ from django.db import OperationalError, connection
 from django.test import Client, override_settings
 
 from dispatch.console.fleet_facts import Pause, StopAsked
+from dispatch.console.instants import stamp
 from dispatch.pages import operation_store
 from dispatch.pages.operation_state import State
 from dispatch.pages.switch_view import view
@@ -221,14 +223,15 @@ def test_the_fleets_pause_can_be_ended_alone_and_each_way_says_whose_pauses_end_
     only = RESUME_FLEET
     switches.pause(two, ("pi-jobs@beta",), by="bob", reason="disk")
     alone = ask(PAGE)
-    switches.pause(two, ("*",), by="ann", reason="fire")
+    stops.ask(two, ("alpha",), by="ann", reason="fire", request_id="r1")
+    stops.ask(two, ("beta",), by="bob", reason="disk", request_id="r2", only="beta")
     fleets, bobs = "the whole fleet, paused by ann since", "pi-jobs@beta, paused by bob since"
 
     both, links = ask(PAGE), list(ask.links)
     asked = {path: ask(path, query) for path, query in [(only, {}), (FORMS[1], {})]}
     one = ask(FORMS[1], {"queue": "pi-jobs@beta", "some": "1"})
     said = ask(only, post={"reason": "out"})
-    left = held(two)
+    left = held(two), two.keys("stop:req:*")
     switches.pause(two, ("*",), by="ann", reason="fire")
     everything = ask(FORMS[1], post={"reason": ""})
 
@@ -241,7 +244,8 @@ def test_the_fleets_pause_can_be_ended_alone_and_each_way_says_whose_pauses_end_
     assert re.search(f"Pauses that end {bobs} .*: disk Pauses that stay {fleets} .*: fire", one)
     assert said.startswith("The pause of the whole fleet is ended; still paused: pi-jobs@beta. Pauses that")
     assert f"Pauses that still hold:\n{bobs}" in said
-    assert left == ["pi-jobs@beta"]
+    assert left == (["pi-jobs@beta"], [b"stop:req:beta"])
+    assert "its requests to stop are taken back" in asked[only]
     assert f"Pauses of single queues that ended:\n{bobs}" in everything
     assert (logged()[0][2]["action"], logged()[0][2]["after"]) == ("resume", {"ended": ["*"]})
 
@@ -286,16 +290,28 @@ def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, hos
     assert (over["after"]["gone"], over["after"]["proven"]) == (count, True)
 
 
-def test_a_host_that_is_drained_stays_so_when_what_it_runs_is_stopped(two, ask):
+@pytest.mark.parametrize("lasting", [None, timedelta(hours=1)])
+def test_before_what_runs_is_stopped_it_is_said_what_becomes_of_a_drain_or_a_pause_that_holds(
+    two, ask, lasting
+):
     page = ask(PAGE)
-    switches.drain(two, "alpha", by="ann", reason="disk")
+    ends = [
+        switches.drain(two, "alpha", by="ann", reason="disk", lasting=lasting).until_ms,
+        switches.pause(two, ("*",), by="ann", reason="fire", lasting=lasting).until_ms,
+    ]
 
-    asked = ask(FORMS[2], {"host": "alpha"})
+    drained, paused = ask(FORMS[2], {"host": "alpha"}), ask(FORMS[2])
+    stops.ask(two, ("alpha",), by="ann", reason="", request_id="r1", only="alpha")
+    stops.ask(two, ("alpha",), by="ann", reason="", request_id="r2")
+    held = switches.read(two, (), host="alpha")
 
+    stays = [f" until {stamp(end)}; that end is taken away: " if end else " and stays so: " for end in ends]
     assert "Pause everything and stop running jobs…" in page
-    assert "alpha is drained and stays so: it takes no job until it is undrained." in asked
-    assert "Stop the jobs of alpha" in asked
-    assert "Drain alpha" not in asked
+    assert f"alpha is drained{stays[0]}it takes no job until somebody undrains it." in drained
+    assert f"The whole fleet is paused{stays[1]}no job starts until somebody resumes it." in paused
+    assert "Stop the jobs of alpha" in drained
+    assert "Drain alpha" not in drained
+    assert (held.drain.until_ms, held.fleet.until_ms) == (None, None)
 
 
 @pytest.mark.django_db(transaction=True)
