@@ -7,6 +7,11 @@ client is safe to share between threads; a process that forks makes its own.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import redis
 from redis._parsers import _RESP2Parser
 from redis.backoff import NoBackoff
@@ -64,6 +69,22 @@ class _Parser(_RESP2Parser):
     }
 
 
+class _HurriedParser(_Parser):
+    """Waits for no answer beyond `ends` (monotonic), and for one no longer than `seconds`."""
+
+    def __init__(self, *, ends: float, seconds: float, **given: Any) -> None:
+        super().__init__(**given)  # type: ignore[no-untyped-call] # redis-py has no types here
+        self._ends = ends
+        self._seconds = seconds
+
+    def read_response(self, **given: Any) -> Any:  # type: ignore[override] # named ones alone are given
+        """Read one; redis-py's TimeoutError when the time for all of them is over."""
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise redis.exceptions.TimeoutError("the time for all answers is over")
+        return super().read_response(**{**given, "timeout": min(left, self._seconds)})
+
+
 def require_no_eviction(client: redis.Redis) -> None:
     """Refuse a server that throws keys away when it is full; ConfigurationError says how to mend it.
 
@@ -80,9 +101,15 @@ def require_no_eviction(client: redis.Redis) -> None:
         )
 
 
-def state_client(url: str, *, socket_timeout: float = 2.0) -> redis.Redis:
-    """Make a client for state: no command waits longer than `socket_timeout` seconds. Answers are bytes."""
-    return _client(url, socket_timeout)
+def state_client(url: str, *, socket_timeout: float = 2.0, all_seconds: float | None = None) -> redis.Redis:
+    """Make a client for state: no command waits longer than `socket_timeout` seconds. Answers are bytes.
+
+    With `all_seconds`, counted from now, it waits for all its answers together no longer than that.
+    """
+    if all_seconds is None:
+        return _client(url, socket_timeout)
+    ends = time.monotonic() + all_seconds
+    return _client(url, socket_timeout, partial(_HurriedParser, ends=ends, seconds=socket_timeout))
 
 
 def queue_client(url: str, *, socket_timeout: float = 2.0) -> redis.Redis:
@@ -117,13 +144,13 @@ def resolve(url: str, state: StateDirectory, *, start: bool, others_seconds: flo
     return found
 
 
-def _client(url: str, timeout: float) -> redis.Redis:
+def _client(url: str, timeout: float, parser: Callable[..., _Parser] = _Parser) -> redis.Redis:
     return redis.Redis.from_url(
         url,
         decode_responses=False,
         # RESP2, whose answers the queue engine was written for.
         protocol=2,
-        parser_class=_Parser,
+        parser_class=parser,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=timeout,
         socket_connect_timeout=min(timeout, 2.0),

@@ -56,13 +56,16 @@ def address_of(environment: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def reached(address: str, *, shown: str | None = None, seconds: float = 2.0) -> Iterator[Server]:
+def reached(
+    address: str, *, shown: str | None = None, seconds: float = 2.0, all_seconds: float | None = None
+) -> Iterator[Server]:
     """Use a resolved address; a fault on the way is raised as `explained` puts it.
 
-    `shown` is what the server is called, its address unless told; one answer may take `seconds`.
+    `shown` is what the server is called, its address unless told; one answer may take `seconds`, all of them
+    together `all_seconds` (None: as long as they take).
     """
     shown = shown or server_url.shown(address)
-    client = clients.state_client(address, socket_timeout=seconds)
+    client = clients.state_client(address, socket_timeout=seconds, all_seconds=all_seconds)
     try:
         yield Server(client=client, shown=shown)
     except RedisError as fault:

@@ -12,7 +12,9 @@ from dispatch.console.server import Server, address_of, reached
 from dispatch.pages.veil import veiled
 from pidispatch_site import server_url
 
+# For one answer of the server, and for all of them: no proxy has given up on the page by then.
 _SECONDS = 5.0
+_ALL_SECONDS = 30.0
 
 
 def by(request: HttpRequest) -> str:
@@ -30,5 +32,5 @@ def acting(environment: Mapping[str, str]) -> Iterator[Server]:
     """
     address = address_of(environment)
     shown = veiled(server_url.shown(address), environment)
-    with reached(address, shown=shown, seconds=_SECONDS) as server:
+    with reached(address, shown=shown, seconds=_SECONDS, all_seconds=_ALL_SECONDS) as server:
         yield server

@@ -105,3 +105,17 @@ def test_of_many_who_meet_a_slow_server_one_tries_it_and_nobody_else_waits(valke
 def test_whoever_acts_is_told_of_no_socket():
     with acting({"VALKEY_URL": "unix:///srv/canary/socket"}) as server:
         assert server.shown == "unix://(a path)"
+
+
+def test_all_that_an_action_asks_of_a_slow_server_has_an_end(valkey_url, monkeypatch):
+    monkeypatch.setattr("dispatch.pages.acting._ALL_SECONDS", 1.0)
+    with TemporaryDirectory(prefix="pd-") as folder, Way(Path(folder), valkey_url) as way:
+        way.manner, way.seconds = Manner.SLOW, 0.2
+        began = time.monotonic()
+        with (
+            pytest.raises(OperationalError, match="does not answer"),
+            acting({"VALKEY_URL": way.url}) as server,
+        ):
+            [server.client.ping() for _ in range(50)]
+
+    assert 0.9 < time.monotonic() - began < 1.5
