@@ -265,7 +265,7 @@ def test_the_overview_refreshes_itself_without_loading_the_page_again(scripted, 
     scripted.says("Waiting\n70", "No queue is paused")
     host.enqueue("local-later")
     switches.pause(host.client, ["*"], by="ann", reason="a release")
-    until(lambda: "Waiting\n71" in scripted.says(), seconds=8, what="the figure is fetched again")
+    until(lambda: "Waiting\n71" in scripted.says(), seconds=11, what="the figure is fetched again")
     scripted.says("is paused", "a release")
     assert page.run("return window.isTheSamePage && performance.getEntriesByType('navigation').length") == 1
 
