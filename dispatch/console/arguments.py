@@ -33,5 +33,7 @@ def one_line(text: str) -> str:
 
     A pause is never refused for the wording of its reason.
     """
-    whole = text.encode("utf-8", "replace").decode()
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in whole).split())
+    if not text.isprintable():
+        whole = text.encode("utf-8", "replace").decode()
+        text = "".join(letter if letter.isprintable() else " " for letter in whole)
+    return " ".join(text.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dispatch.console.instants import span
 from dispatch.console.pause_shown import ended_by, who_and_why
@@ -29,7 +30,8 @@ class Drain:
     flag: PauseFlag | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# No slots: what holds for all its jobs is worked out once.
+@dataclass(frozen=True, kw_only=True)
 class QueueFacts:
     """What holds for every job of a queue at `now_ms`: the pauses, and boot to last beat (ms) of its workers.
 
@@ -57,7 +59,7 @@ class QueueFacts:
         """Whether a worker that takes from the queue lives."""
         return bool(self._living)
 
-    @property
+    @cached_property
     def all_drained(self) -> tuple[Drain, ...]:
         """The drains of its workers, each host's once, when every one that lives is drained."""
         if not all(boot in self.drained for boot in self._living):
@@ -65,14 +67,14 @@ class QueueFacts:
         drains = [self.drained[boot] for boot in self._living]
         return tuple({one.host: one for one in drains}.values())
 
-    @property
+    @cached_property
     def all_blind(self) -> tuple[str, ...]:
         """The workers whose engine does not answer, when no other one that lives takes jobs."""
         takes = [boot for boot in self._living if boot not in self.drained and boot not in self.blind]
         blind = {self.blind[boot] for boot in self._living if boot in self.blind}
         return () if takes else tuple(sorted(blind))
 
-    @property
+    @cached_property
     def _living(self) -> tuple[str, ...]:
         return tuple(boot for boot in sorted(self.beats) if self.silence_ms(boot) is None)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dispatch.console.about import LONGEST_PAYLOAD
 from dispatch.console.circumstances import Circumstances
+from dispatch.console.obstacles import QueueFacts
 from dispatch.console.standing import Facts
 from dispatch.console.why import Explanation, explain
 from dispatch.ids import natural_id
@@ -81,12 +82,16 @@ def read_rows(
     if standing is Standing.HELD:
         holds = Holds(client).read_many([one.entry.job_id for one in seen])
     containers = _containers(client, seen)
+    of_queues = {
+        queue: around.facts(queue, now_ms=selection.now_ms, beats=selection.beats[queue])
+        for queue in {one.entry.queue for one in seen}
+    }
     rows = []
     for one in seen:
         job, entry = jobs.get(one.raw_id), one.entry
         container = containers.get(entry.token or "")
         facts = replace(
-            _facts(entry, selection, around),
+            _facts(entry, selection, of_queues[entry.queue]),
             hold=holds.get(entry.job_id),
             conditions=conditions.read(job.wait_for if job else None),
             container=container.name if container else None,
@@ -102,11 +107,11 @@ def _ours(raw_id: bytes) -> str | None:
     return None if natural_id(text) is None else text
 
 
-def _facts(entry: Entry, selection: Selection, around: Circumstances) -> Facts:
+def _facts(entry: Entry, selection: Selection, queue: QueueFacts) -> Facts:
     counts = selection.totals[entry.queue]
     return Facts(
         entry=entry,
-        queue=around.facts(entry.queue, now_ms=selection.now_ms, beats=selection.beats[entry.queue]),
+        queue=queue,
         line=counts[Standing.WAITING],
         busy=counts[Standing.RUNNING],
         # Of one that is in hand a boot is known, if not yet by its hash.

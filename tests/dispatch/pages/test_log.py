@@ -148,6 +148,18 @@ def test_pages_are_walked_by_key_to_the_first_action(client, carol):
     assert [int(one) for one in found] == [one for one in reversed(range(150)) if one % 5]
 
 
+@pytest.mark.sqlite
+def test_a_page_is_read_from_the_newest_on_and_sorts_no_log(client, carol):
+    with CaptureQueriesContext(connection) as queries:
+        client.get(PAGE)
+    (asked,) = [one["sql"] for one in queries if "django_admin_log" in one["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked}")
+        steps = [step[-1] for step in cursor.fetchall()]
+    assert "SCAN django_admin_log" in steps
+    assert not [step for step in steps if "TEMP B-TREE" in step], steps
+
+
 def test_without_valkey_the_actions_are_there(client, carol):
     did(carol, "pause")
     with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": NOBODY}):
