@@ -162,6 +162,7 @@ PURE = (
     "dispatch/pages/insights_table.py",
     "dispatch/pages/audit_digest.py",
     "dispatch/console/slots.py",
+    "dispatch/queue/turns.py",
 )
 DOORS = {
     "docker": ("runs/engine.py",),

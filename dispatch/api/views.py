@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from dispatch.api import asked, runs_page
+from dispatch.api import asked, queue_page, runs_page
 from dispatch.api.access import RefusedError, answers
-from dispatch.console import fleet, fleet_data, lookup, queue_shown
-from dispatch.console.queues import named_queues, read_queues
+from dispatch.console import fleet, fleet_data
 from dispatch.console.status import read_status
 from dispatch.pages.access import Access
 from dispatch.pages.sight import Unseen, sight
 from pidispatch_site.error_pages import NOT_FOUND, respond
-from pidispatch_site.errors import ConfigurationError
 from runs import fleet_notice
 
 if TYPE_CHECKING:
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _VIEW_RUNS = "runs.view_run"
-_JOBS, _MOST_JOBS = 20, 1000
-# Of every queue at once: fifty of them must be read within a second.
-_MOST_OF_EACH = 100
 
 
 def nothing(request: HttpRequest) -> HttpResponse:
@@ -51,21 +46,9 @@ def fleet_(request: HttpRequest) -> HttpResponse:
 
 @answers(Access.VIEW)
 def queue(request: HttpRequest) -> HttpResponse:
-    """Answer what `queue [QUEUE…] --json` prints; `queue` may be given several times."""
-    asked.only(request.GET, ("queue", "limit"))
-    try:
-        named = named_queues(request.GET.getlist("queue"))
-    except ConfigurationError as error:
-        raise asked.wrong(str(error)) from error
-    most = _MOST_JOBS if len(named) == 1 else _MOST_OF_EACH
-    limit = asked.limit(request.GET, default=_JOBS, most=most)
-    unreadable: dict[str, str] = {}
-    views = _seen(
-        lambda client: lookup.view(
-            client, named or read_queues(client).names, limit=limit, unreadable=unreadable
-        )
-    )
-    return JsonResponse(queue_shown.as_data(views, unreadable))
+    """Answer what `queue [QUEUE…] --json` prints; of one queue page by page (`next`)."""
+    wanted = queue_page.asked_of(request.GET)
+    return JsonResponse(_seen(lambda client: queue_page.read(client, wanted)))
 
 
 @answers(_VIEW_RUNS)

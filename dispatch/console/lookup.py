@@ -19,7 +19,9 @@ from dispatch.queue.containers import begun
 from dispatch.queue.entries import NAMES, Entry, beats_of_pairs, read_entry
 from dispatch.queue.listing import Listing, read_queue, read_running
 from dispatch.queue.place import Place, find
+from dispatch.queue.reading import read_page
 from dispatch.queue.states import State
+from dispatch.queue.turns import Turn
 from dispatch.queue.waiters import WaitReason
 from dispatch.waits import conditions
 from dispatch.waits.holds import Holds
@@ -67,6 +69,15 @@ def view(
         QueueView(listing=one, facts=around.facts(one.queue, now_ms=one.now_ms, beats=one.beats))
         for one in listings
     )
+
+
+def page(client: redis.Redis, queue: str, *, after: Turn | None, limit: int) -> tuple[QueueView, Turn | None]:
+    """Read a page of this queue as `read_page` does, and the turn that the next one goes on from."""
+    around = circumstances.read(client, (queue,))
+    found = read_page(client, queue, after=after, limit=limit)
+    listing = found.listing
+    facts = around.facts(queue, now_ms=listing.now_ms, beats=listing.beats)
+    return QueueView(listing=listing, facts=facts), found.last
 
 
 def why_it_waits(client: redis.Redis, queue: str) -> str | None:

@@ -7,7 +7,7 @@
 -- Answers {now in ms, rows, how many match, 1 if not all could be looked at, {number of the queue, id, place, ...}}.
 -- A row is {running, waiting, deferred, held, {boot, its last beat in ms, ...}}, or the error of a key that cannot be
 -- read. A place counts from 1 in line, and is 0 in other sections.
--- uses: switches apart
+-- uses: switches apart running
 
 local section, prefix, beginning = ARGV[1], ARGV[2], ARGV[3]
 local offset, most = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -55,33 +55,13 @@ local function walk(number, command, key, size, is_counted)
   end
 end
 
--- Few: as many as all workers together have slots, and the dead ones had. A taken list of another type has none.
-local function running(name, started, boots)
-  local ids, seen = {}, {}
-  local function look(id, status)
-    if not seen[id] and redis.pcall('HGET', prefix .. id, 'status') == status then
-      seen[id] = true
-      ids[#ids + 1] = id
-    end
-  end
-  for _, member in ipairs(redis.call('ZRANGE', started, 0, -1)) do
-    look(string.match(member, '^(.*):[^:]*$') or member, 'started')
-  end
-  for i = 1, #boots, 2 do
-    for _, id in ipairs(redis.pcall('LRANGE', name .. ':taken:' .. boots[i], 0, -1)) do
-      look(id, 'queued')
-    end
-  end
-  return ids
-end
-
 local function read(number, name, listed, scheduled, started, takers, held)
   local boots = redis.call('ZRANGE', takers, 0, -1, 'WITHSCORES')
-  local running_ids = running(name, started, boots)
+  local running = running_ids(name, prefix, started, boots)
   local line, sleeping = redis.call('LLEN', listed), redis.call('ZCARD', scheduled)
   local count_held = math.min(redis.call('ZCARD', held), sleeping)
   if section == 'running' then
-    for _, id in ipairs(running_ids) do
+    for _, id in ipairs(running) do
       add(number, id, 0)
     end
   elseif section == 'waiting' then
@@ -98,7 +78,7 @@ local function read(number, name, listed, scheduled, started, takers, held)
       return counts
     end)
   end
-  return { #running_ids, line, sleeping - count_held, count_held, boots }
+  return { #running, line, sleeping - count_held, count_held, boots }
 end
 
 local rows = {}
