@@ -14,7 +14,7 @@ from runs.outcome import Reason
 
 _ABSENT = (
     "is not known there: it never was, it was cancelled before it started, or it ended so long ago that its"
-    " id is forgotten. The admin's list of runs keeps what ran."
+    " id is forgotten. The console's list of runs keeps what ran."
 )
 
 

@@ -128,7 +128,7 @@ def _states(host: HostLook, facts: FleetFacts) -> Iterator[str]:
     row = host.row
     yield host.presence.value
     if host.draining:
-        yield "draining"
+        yield "drained"
     if row and blind_to(row):
         yield f"blind ({clipped(blind_to(row))})"
     if row and was_cut_off(row):

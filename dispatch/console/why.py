@@ -211,7 +211,7 @@ def _ended(known: Explanation) -> Explanation:
     outcome, reason = ended_as(facts.entry.state, facts.ended_with)
     said = (wording.outcome_sentence(outcome), wording.reason_sentence(reason))
     logs = f"`manage.py logs {facts.entry.job_id}` on {facts.ran_on} may have what it printed."
-    record = "Its record stands in the admin's list of runs."
+    record = "Its record stands in the console's list of runs."
     return replace(
         known,
         reason=reason or outcome.value,

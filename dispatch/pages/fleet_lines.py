@@ -112,7 +112,7 @@ def _slots(row: HostRow | None) -> Slots:
 def _states(host: HostLook, facts: FleetFacts) -> Iterator[Word]:
     row = host.row
     if host.draining:
-        yield Word("draining", "warn")
+        yield Word("drained", "warn")
     if host.name in facts.asked_to_stop:
         yield Word("asked to stop", "warn")
     if row and blind_to(row):

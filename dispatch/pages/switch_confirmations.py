@@ -30,6 +30,13 @@ class Confirmation:
     is_danger: bool = True
     ends: Callable[[str], bool] | None = None
 
+    @property
+    def reason_help(self) -> str:
+        """Say where the reason is seen that somebody gives."""
+        if self.ends:
+            return "Kept in the log."
+        return f"Shown wherever the {'drain' if self.host else 'pause'} is shown, and kept in the log."
+
 
 def confirm_pause(queues: Sequence[str]) -> Confirmation:
     """Before a pause of these queues, or of the fleet when there are none."""

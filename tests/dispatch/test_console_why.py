@@ -253,7 +253,7 @@ CASES = [
     ),
     case(
         *("refused", entry(State.FINISHED), LIVES, "over-budget", "A rule said no"),
-        "run it again. With PI_CAP_ACTION=park such a job sleeps instead. Its record stands in the admin's",
+        "run it again. With PI_CAP_ACTION=park such a job sleeps instead. Its record stands in the console's",
         ended_with="over-budget",
     ),
     case(

@@ -114,7 +114,7 @@ class Visitor:
 
 PAGES = {
     "/admin/": r"Hosts alive 3 .*Running 6 .*Day \d+ of 150 .*dependency-update",
-    "/admin/fleet/": r"alder.* alive .*birch.* paused by kim@birch.*cedar.* draining",
+    "/admin/fleet/": r"alder.* alive .*birch.* paused by kim@birch.*cedar.* drained",
     "/admin/switch/": r"1 of \d+ queues is paused: pi-jobs@birch\..* 6 containers run on 3 hosts",
     "/admin/runs/run/?flow=audit": r"repeat:nightly-audit:\d+",
     "/admin/insights/": r"Runs [\d,]{5,} .*completed",

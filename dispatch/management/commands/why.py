@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 raise OperationalError(
                     f"Job {one_line(options['job'])} is not known there: it never was, it was"
                     " cancelled before it started, or it ended so long ago that its id is forgotten. The"
-                    " admin's list of runs keeps what ran."
+                    " console's list of runs keeps what ran."
                 )
         if options["json"]:
             self.stdout.write(json.dumps(why_shown.as_data(found)))

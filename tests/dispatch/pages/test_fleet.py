@@ -95,7 +95,7 @@ def test_each_host_is_a_row_with_what_it_does_and_what_it_is(valkey, alpha, seen
     )
     assert "0.0.9 differs" in text
     assert "0.1.0 differs" not in text
-    assert re.search(r"alive beat \d s ago, clock \+0 s draining blind \(engine\)", text)
+    assert re.search(r"alive beat \d s ago, clock \+0 s drained blind \(engine\)", text)
     assert re.search(r"delta gone beat 1 d ago, clock — ", text)
     assert "s:default w:ci" in text
     assert "warning charlie cannot see, or could not a moment ago: engine" in text

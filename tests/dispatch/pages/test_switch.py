@@ -246,6 +246,7 @@ def test_the_fleets_pause_can_be_ended_alone_and_each_way_says_whose_pauses_end_
     assert f"Pauses that still hold:\n{bobs}" in said
     assert left == (["pi-jobs@beta"], [b"stop:req:beta"])
     assert "its requests to stop are taken back" in asked[only]
+    assert "Shown wherever" not in asked[only]
     assert f"Pauses of single queues that ended:\n{bobs}" in everything
     assert (logged()[0][2]["action"], logged()[0][2]["after"]) == ("resume", {"ended": ["*"]})
 
