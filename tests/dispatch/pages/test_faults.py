@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from http.client import HTTPConnection
-from http.cookies import SimpleCookie
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from hosts import switches
 from pidispatch_site.webserver import THREADS
 from tests.dispatch.consolekit import be_humble
-from tests.dispatch.fleetkit import appear
-from tests.dispatch.queuekit import Host
-from tests.dispatch.test_web_security import addresses
-from tests.harness.valkey_server import ValkeyServer
-from tests.harness.way import Manner, Way
-from tests.harness.web_process import WebProcess
+from tests.dispatch.pages.faulty_site import Answer, Site
+from tests.dispatch.queuekit import everything
+from tests.harness.way import Manner
 
 MOST_SECONDS = 3.0
 # What shows something of Valkey, and so has to say that it does not.
@@ -40,11 +32,10 @@ LOOKS = re.compile(
 SAYS = re.compile(
     r"does not answer|too slowly|no Valkey|refused the user or password|cannot be seen|not seen"
 )
-# All but Django's own pages for people and groups.
-OURS = re.compile(r"/(?!admin/(?:auth|logout|password|jsi18n|autocomplete))")
+# What an action says that could not be done, or of which nobody knows.
+TOLD = re.compile(rf"{SAYS.pattern}|Not confirmed|refused what was asked")
 OF_FILES = re.compile(r"/admin/(?:\Z|overview/|settings/|dispatch/)")
 FOR_PROGRAMS = {"/api/status", "/api/fleet", "/api/queue"}
-TOKEN = "t" * 32
 NONSENSE = (
     b"\xff\xfe<b>\0",
     b"",
@@ -55,85 +46,26 @@ NONSENSE = (
     b'{"beat":1e999}',
     b"x" * 1_000_000,
 )
+# What an operator does, and with which form.
+PAUSE = ("/admin/switch/pause/", {"which": "all"})
+ACTS = dict(
+    (
+        PAUSE,
+        ("/admin/switch/resume/", {"which": "all"}),
+        ("/admin/switch/resume-fleet/", {}),
+        ("/admin/switch/stop/", {"seconds": "0"}),
+        ("/admin/fleet/host/alpha/drain/", {}),
+        ("/admin/fleet/host/alpha/undrain/", {}),
+        ("/admin/fleet/host/beta/reroute/", {}),
+        ("/admin/queue/cancel/", {"confirmed": "1", "jobs": "job-3"}),
+        ("/admin/queue/rerun/", {"confirmed": "1", "job": "job-1"}),
+        ("/admin/dispatch/schedule/run/nightly/", {}),
+        ("/admin/dispatch/schedule/restore/nightly/", {}),
+    )
+)
+WRITES_AT_ONCE = re.compile(r"/admin/(?:switch/(?:pause|resume)|fleet/host/alpha|dispatch/schedule/run)")
+UNLOGGED = "did not take this action's entry of the log"
 SCORES = (float("inf"), float("-inf"), -1, 1e300)
-
-
-@dataclass(frozen=True)
-class Answer:
-    path: str
-    status: int
-    text: str
-    seconds: float
-
-
-class Site:
-    """The web process of a host, a way to its Valkey, and what a fleet keeps there."""
-
-    def __init__(self, home: Path) -> None:
-        self._told = ""
-        self.state = home / "state"
-        self.state.mkdir(mode=0o700)
-        self.server = ValkeyServer(home / "v")
-        self.server.start()
-        self.client = self.server.client()
-        self.way = Way(home, self.server.url)
-        self.files = {name: home / f"{name}.json" for name in ("triggers", "settings", "limits", "windows")}
-        run = {"kind": "local", "folder": str(home), "flow": "nightly", "task": "tidy up"}
-        entry = {"on": {"type": "cron", "id": "nightly", "pattern": "30 2 * * *"}, "run": run}
-        self.files["triggers"].write_text(json.dumps({"triggers": [entry]}))
-        (home / "env").touch()
-        self.web = WebProcess(
-            {
-                "PATH": os.environ["PATH"],
-                "HOME": str(home),
-                "DJANGO_SETTINGS_MODULE": "pidispatch_site.settings",
-                "PI_ENV_FILE": str(home / "env"),
-                "PI_STATE_DIR": str(self.state),
-                "PI_WORKER_NAME": "alpha",
-                "PI_EGRESS": "0",
-                "PI_DAILY_CAP": "10",
-                "PI_TRIGGERS_FILE": str(self.files["triggers"]),
-                "PI_SETTINGS_FILE": str(self.files["settings"]),
-                "VALKEY_URL": self.way.url,
-            },
-            home,
-        )
-
-    def fill(self) -> None:
-        self.client.flushall()
-        appear(self.client, "alpha")
-        appear(self.client, "beta", age_ms=60_000)
-        host = Host(self.client, host_id="a" * 16)
-        host.enqueue("job-1", "job-2", "job-3")
-        host.start()
-        host.put_off(host.claim(), 4_000_000_000_000)
-
-    def ask(self, path: str, form: dict[str, str] | None = None) -> Answer:
-        """Ask as somebody of the group admin."""
-        place = urlsplit(self.web.url)
-        cookies = {**self.web.cookies("admin"), "pidispatch_csrf": TOKEN, "messages": self._told}
-        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-        method, body = "GET", None
-        if form is not None:
-            method, body = "POST", urlencode({"csrfmiddlewaretoken": TOKEN, **form})
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        with closing(HTTPConnection(place.hostname, place.port, timeout=60)) as connection:
-            began = time.monotonic()
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            text = re.sub(r"<[^>]+>", " ", answer.read().decode())
-            # What the next page is to say is in a cookie until then.
-            told = SimpleCookie(answer.headers.get("Set-Cookie", "")).get("messages")
-            self._told = told.value if told else ""
-            return Answer(path, answer.status, " ".join(text.split()), time.monotonic() - began)
-
-    def walk(self, over: re.Pattern[str] = OURS, *, at_once: int = THREADS) -> list[Answer]:
-        """Ask for everything of ours, as many at a time as the process has threads."""
-        with ThreadPoolExecutor(at_once) as browsers:
-            return list(browsers.map(self.ask, filter(over.match, addresses())))
-
-    def pause(self) -> Answer:
-        return self.ask("/admin/switch/pause/", {"reason": "x", "which": "all", "confirm": "1"})
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +74,7 @@ def running() -> Iterator[Site]:
     home = Path(tempfile.mkdtemp(prefix="pd-f-"))
     site = Site(home)
     try:
-        with site.way, ThreadPoolExecutor(1, initializer=be_humble) as starter:
+        with site.database.running(), site.way, ThreadPoolExecutor(1, initializer=be_humble) as starter:
             starter.submit(site.web.__enter__).result()
             try:
                 yield site
@@ -185,31 +117,6 @@ def without_memory(site: Site) -> Iterator[None]:
     site.client.config_set("maxmemory", "1")
     yield
     site.client.config_set("maxmemory", "0")
-
-
-@contextmanager
-def locked(site: Site) -> Iterator[None]:
-    with closing(sqlite3.connect(site.state / "db.sqlite3", isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        yield
-
-
-@contextmanager
-def read_only(site: Site) -> Iterator[None]:
-    modes = [(path, path.stat().st_mode) for path in (*site.state.glob("db.sqlite3*"), site.state)]
-    for path, mode in modes:
-        path.chmod(mode & 0o555)
-    yield
-    for path, mode in reversed(modes):
-        path.chmod(mode)
-
-
-@contextmanager
-def without_tables(site: Site) -> Iterator[None]:
-    there = site.state / "db.sqlite3"
-    there.rename(site.state / "aside")
-    yield
-    (site.state / "aside").rename(there)
 
 
 def nonsense_rows(site: Site) -> None:
@@ -284,9 +191,14 @@ SPOILT: dict[str, Callable[[Site], None]] = {
 UNWRITABLE: dict[str, Fault] = {
     "replica": as_replica,
     "no memory": without_memory,
-    "locked": locked,
-    "read-only": read_only,
+    "locked": lambda site: site.database.locked(),
+    "read-only": lambda site: site.database.read_only(),
 }
+
+
+def on_both(faults: Mapping[str, Fault], *names: str) -> list[ParameterSet]:
+    """Name each fault; those of these names are tried on PostgreSQL, too (`python -m tests.postgres`)."""
+    return [pytest.param(one, marks=[pytest.mark.database] * (one in names), id=str(one)) for one in faults]
 
 
 def assert_fine(answers: list[Answer], *, may_503: frozenset[str] | set[str] = frozenset()) -> None:
@@ -297,12 +209,18 @@ def assert_fine(answers: list[Answer], *, may_503: frozenset[str] | set[str] = f
     assert not slow
 
 
+def fleet_of(site: Site) -> dict[str, object]:
+    """All that Valkey has, but for what an action of an earlier test still has to say of itself."""
+    return {key: value for key, value in everything(site.client).items() if not key.startswith("op:")}
+
+
 def assert_not_confirmed(said: Answer) -> None:
     assert said.status == 200
     assert "Not confirmed as paused: the whole fleet." in said.text
     assert "(a path)(" not in said.text
 
 
+@pytest.mark.database
 def test_with_nothing_at_fault_every_address_answers(site):
     answers = site.walk()
     assert_fine(answers)
@@ -318,12 +236,12 @@ def test_with_nothing_at_fault_every_address_answers(site):
     }
 
 
-@pytest.mark.parametrize("name", UNSEEN)
+@pytest.mark.parametrize("name", on_both(UNSEEN, Manner.SLOW))
 def test_without_sight_of_valkey_each_page_says_so_in_time_and_the_kill_switch_at_last(site, name):
     # The switch waits longer than a page: meanwhile the pages are asked.
     with UNSEEN[name](site), ThreadPoolExecutor(1) as hand:
         # On the slow way it is thrown all the same.
-        thrown = None if name == Manner.SLOW else hand.submit(site.pause)
+        thrown = None if name == Manner.SLOW else hand.submit(site.ask, *PAUSE)
         answers = site.walk(at_once=THREADS - 1)
         assert_fine(answers, may_503=FOR_PROGRAMS)
         looking = [one for one in answers if LOOKS.match(one.path) and one.status == 200]
@@ -339,10 +257,43 @@ def test_what_others_wrote_costs_no_page(site, spoil):
     assert_fine(site.walk())
 
 
-@pytest.mark.parametrize("fault", UNWRITABLE.values(), ids=UNWRITABLE)
-def test_what_takes_no_writes_is_read(site, fault):
-    with fault(site):
+@pytest.mark.parametrize("name", on_both(UNWRITABLE, "locked", "read-only"))
+def test_what_takes_no_writes_is_read(site, name):
+    with UNWRITABLE[name](site):
         assert_fine(site.walk())
+
+
+@pytest.mark.parametrize("name", ["closed", "http", "password", "replica"])
+def test_what_cannot_be_done_is_told_and_loses_nothing(site, name):
+    before = fleet_of(site)
+    # A copy of another server answers questions, and whoever cancels waits for it to take writes again.
+    acts = ACTS if name in UNSEEN else {path: ACTS[path] for path in ACTS if WRITES_AT_ONCE.match(path)}
+
+    with {**UNSEEN, **UNWRITABLE}[name](site):
+        done = site.do_all(acts)
+        after = fleet_of(site)
+
+    assert {path: one.status for path, (one, _) in done.items() if one.status not in {200, 302}} == {}
+    assert [path for path, (_, page) in done.items() if not TOLD.search(page.text)] == []
+    assert [(path, one.seconds) for path, (one, _) in done.items() if one.seconds > MOST_SECONDS] == []
+    assert after == before
+
+
+@pytest.mark.database
+@pytest.mark.parametrize("name", ["locked", "read-only"])
+def test_what_the_database_does_not_keep_is_done_and_told(site, name):
+    with UNWRITABLE[name](site):
+        done = site.do_all(ACTS)
+
+    assert {path: one.status for path, (one, _) in done.items() if one.status != 302} == {}
+    # The others found nothing to do.
+    unlogged = {path for path, (_, page) in done.items() if UNLOGGED in page.text}
+    assert unlogged == {*ACTS} - {"/admin/queue/rerun/", "/admin/dispatch/schedule/restore/nightly/"}
+    waiting = [
+        *site.client.lrange("rq:queue:pi-jobs", 0, -1),
+        *site.client.lrange("rq:queue:pi-jobs@alpha", 0, -1),
+    ]
+    assert [raw_id.partition(b"_")[0] for raw_id in waiting] == [b"manual"]
 
 
 @pytest.mark.parametrize("spoilt", ["gone", "a directory", "half", "50 MB", "unreadable"])
@@ -368,24 +319,41 @@ def test_a_file_of_the_operator_that_cannot_be_read_costs_its_own_page(site, spo
     assert len(answers) > 10
 
 
-def test_without_its_tables_it_says_so(site):
-    with without_tables(site):
+@pytest.mark.database
+def test_without_its_database_it_says_so_and_does_nothing(site):
+    before = fleet_of(site)
+
+    with ThreadPoolExecutor(1) as hand:
+        # It goes while it is asked.
+        walking = hand.submit(site.walk)
+        time.sleep(0.3)
+        with site.database.away():
+            walked = walking.result()
+    with site.database.away():
         answers = [site.ask(path) for path in ("/admin/", "/admin/switch/", "/api/status", "/metrics")]
-        (site.state / "db.sqlite3").unlink(missing_ok=True)
+        done = site.do_all(ACTS)
+        alive = site.ask("/healthz")
+
+    answers += [one for one, _ in done.values()]
     assert {one.status for one in answers} == {503}
+    assert {one.status for one in walked} <= {200, 302, 401, 403, 404, 405, 410, 503}
     assert all("The database of this host cannot be used" in one.text for one in answers)
+    assert fleet_of(site) == before
+    assert alive.status == 200
+    assert site.ask("/admin/").status == 200
 
 
+@pytest.mark.database
 def test_the_kill_switch_is_thrown_and_says_what_is_not_confirmed(site):
-    with locked(site):
-        thrown = site.pause()
+    with site.database.locked():
+        thrown, page = site.do(*PAUSE)
     # Two seconds are the wait for its entry in the log.
     assert (thrown.status, thrown.seconds < MOST_SECONDS + 2) == (302, True)
     assert switches.read(site.client, ()).fleet
-    assert "did not take this action&#x27;s entry of the log" in site.ask("/admin/switch/").text
+    assert UNLOGGED in page.text
 
     with as_replica(site):
-        assert_not_confirmed(site.pause())
+        assert_not_confirmed(site.ask(*PAUSE))
 
 
 def test_twenty_open_tabs_on_a_slow_valkey_leave_room_for_the_kill_switch(site):
