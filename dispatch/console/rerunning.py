@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from dispatch.ids import local_id, rq_id
+from dispatch.ids import MANUAL, OCCURRENCE, local_id, natural_id, rq_id
 from dispatch.jobs import JobData, Kind
 from dispatch.queue import keys
 from dispatch.queue.new_jobs import LOCAL
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 _FORGOTTEN = (
     "Its data are gone: a job's id and data are kept for a day after it completed or was refused, and for"
-    " seven days after it failed. Run it anew with `manage.py run`."
+    " seven days after it failed."
+)
+_ANEW = "Run it anew with `manage.py run`."
+_ANEW_OF_SCHEDULE = (
+    "Start its schedule anew, if that is still there: “Run now” among the schedules, or `manage.py run"
+    " --trigger ID`."
 )
 
 
@@ -42,7 +47,8 @@ def again(client: redis.Redis, given: str) -> Again:
     """
     place = find(client, given)
     if place is None:
-        raise ConfigurationError(_FORGOTTEN)
+        is_schedules = (natural_id(given) or given).startswith((OCCURRENCE, MANUAL))
+        raise ConfigurationError(f"{_FORGOTTEN} {_ANEW_OF_SCHEDULE if is_schedules else _ANEW}")
     job, entry = place.job, place.entry
     if not isinstance(job, JobData):
         raise ConfigurationError(

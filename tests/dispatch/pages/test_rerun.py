@@ -100,6 +100,8 @@ def test_the_job_of_a_schedule_keeps_its_schedule_and_gets_an_id_of_its_own(valk
     ("given", "words"),
     [
         pytest.param(lambda host: "nobody", "Its data are gone", id="forgotten"),
+        pytest.param(lambda host: "repeat:nightly:1", "“Run now” among the", id="forgotten, of a schedule"),
+        pytest.param(lambda host: "manual:nightly:1", "“Run now” among the", id="forgotten, by hand"),
         pytest.param(lambda host: waiting(host, JOB), "has not ended yet", id="waits"),
         pytest.param(lambda host: ended(host, FULL_FORGE), "a new delivery", id="of a forge"),
         pytest.param(lambda host: foreign(host), "data cannot be read", id="foreign data"),
