@@ -90,6 +90,13 @@ def test_somebody_logs_in_and_out_and_asks_for_what_is_not_there(stage):
     stage.end()
 
 
+def test_djangos_own_list_of_users_fits_whatever_the_window(stage):
+    stage.enter("admin")
+    stage.goes("auth/user/")
+
+    assert list(usable.slips(stage.page)) == []
+
+
 def test_the_kill_switch_needs_no_more_than_a_keyboard(stage):
     stage.enter("operator")
     stage.page.open(f"{stage.web.url}/admin/")
