@@ -286,6 +286,8 @@ def test_what_the_database_does_not_keep_is_done_and_told(site, name):
         done = site.do_all(ACTS)
 
     assert {path: one.status for path, (one, _) in done.items() if one.status != 302} == {}
+    # Two seconds are the wait for an entry of the log; the stop has two.
+    assert [(path, one.seconds) for path, (one, _) in done.items() if one.seconds > MOST_SECONDS + 4] == []
     # The others found nothing to do.
     unlogged = {path for path, (_, page) in done.items() if UNLOGGED in page.text}
     assert unlogged == {*ACTS} - {"/admin/queue/rerun/", "/admin/dispatch/schedule/restore/nightly/"}
