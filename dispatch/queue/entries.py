@@ -17,6 +17,7 @@ NAMES = (
 )
 _MOST_DIGITS = 16
 _LATEST_MS = 253_402_300_799_999
+_STATES: Mapping[str, State] = {one.value: one for one in State}
 # When a job came to stand as it does; nobody writes down when one was taken.
 _SINCE = {
     State.QUEUED: "enqueued_at",
@@ -58,7 +59,11 @@ def read_entry(
     queue: str, raw_id: bytes, values: Sequence[bytes | None], *, position: int | None = None
 ) -> Entry:
     """Read the values of NAMES; what cannot be read is as if it were not there."""
-    texts = {name: text(value) for name, value in zip(NAMES, values, strict=True)}
+    # As `text` does, of sixteen values of thousands of jobs.
+    texts = {
+        name: value.decode("utf-8", "replace") if value else None
+        for name, value in zip(NAMES, values, strict=True)
+    }
     rq_id = raw_id.decode("utf-8", "backslashreplace")
     state = _state(texts["status"], position)
     has_owner = state in {State.IN_HAND, State.STARTED}
@@ -107,7 +112,7 @@ def number(value: str | None) -> int | None:
 def _state(status: str | None, position: int | None) -> State:
     if status == State.QUEUED and position is None:
         return State.IN_HAND
-    return State(status) if status in set(State) else State.OTHER
+    return _STATES.get(status or "", State.OTHER)
 
 
 def _since(state: State, texts: Mapping[str, str | None]) -> int | None:
