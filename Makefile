@@ -59,4 +59,4 @@ soak: $(VENV)/.ready-dev ## Kill, freeze and cut off for minutes (NAME=… runs 
 	@"$(PY)" -m tests.soak $(NAME)
 
 clean: ## Remove the virtual environment and caches
-	rm -rf "$(VENV)" .pytest_cache .mypy_cache .ruff_cache .hypothesis staticfiles
+	rm -rf "$(VENV)" .pytest_cache .mypy_cache .ruff_cache .hypothesis staticfiles screenshots

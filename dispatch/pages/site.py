@@ -65,7 +65,9 @@ class ConsoleSite(admin.AdminSite):
         from dispatch.pages.routes import ROUTES
 
         own = [path(route, self.admin_view(view), name=name) for route, name, view in ROUTES]
-        return [*own, *super().get_urls()]
+        # Nothing here is viewed on another site, and of what has no table that would be an outage.
+        djangos = [one for one in super().get_urls() if getattr(one, "name", None) != "view_on_site"]
+        return [*own, *djangos]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """Show the overview; to those who may not see it Django's own list of what they may, or words."""

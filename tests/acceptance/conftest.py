@@ -15,6 +15,7 @@ from tests.harness.browser import missing
 from tests.harness.console_stage import Stage, console_stage
 from tests.harness.fleet import Fleet
 from tests.harness.valkey_server import ValkeyServer
+from tests.harness.worker_process import ROOT
 
 
 @pytest.fixture
@@ -42,11 +43,24 @@ def server() -> Iterator[ValkeyServer]:
 
 
 @pytest.fixture(scope="module")
-def stage(valkey_server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """The console of a fleet at work, in a browser; the tests of a file follow one another on it."""
+def stage(
+    request: pytest.FixtureRequest, valkey_server_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """The console of a fleet at work, in a browser; the tests of a file follow one another on it.
+
+    A file's JUDGES_LINKS says whether it judges what links lead to (`console_person.Person`).
+    """
     if program := missing():
         absent(f"{program} is not installed")
     home = tmp_path_factory.mktemp("console")
-    pictures = Path(os.environ.get("SCREENSHOTS_DIR", home))
-    with console_stage(valkey_server_url, home, pictures) as stage:
+    judges_links = getattr(request.module, "JUDGES_LINKS", True)
+    pictures = _pictures(request.module.__name__.rpartition(".")[2])
+    with console_stage(valkey_server_url, home, pictures, judges_links=judges_links) as stage:
         yield stage
+
+
+def _pictures(file: str) -> Path:
+    """Where the pictures of a file's tests stay; those of the last time go."""
+    folder = Path(os.environ.get("SCREENSHOTS_DIR", ROOT / "screenshots")) / file
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder

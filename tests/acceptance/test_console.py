@@ -5,23 +5,18 @@ One stage and one browser for all of it: a page that looks like one that was loo
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
+import csv
+import json
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
 
-from dispatch.console.counts import number_of
-from dispatch.instants import epoch_ms
-from dispatch.pages.routes import ROUTES
-from dispatch.schedules.table import Table
+from dispatch.console.cancelling import cancel
 from hosts import switches
-from runs.workspace.scope import hash16
-from tests.harness import usable
-from tests.harness.by_words import control
+from tests.harness import console_posts, usable
 from tests.harness.console_person import kind_of
-from tests.harness.console_stage import HOSTS, PRINTED, RUNNING
-from tests.harness.manage import answered
+from tests.harness.console_stage import PRINTED
 from tests.harness.web_process import PASSWORD
 from tests.harness.worker_process import until
 
@@ -40,6 +35,8 @@ _PLACE = """
 const one = document.activeElement;
 return {focused: one.textContent, scrolled: one.closest('.console-wide')?.scrollLeft};
 """
+#: The jobs of the queue's page.
+_LISTED = ".queue-jobs .queue-id > a"
 _AGAIN = """
 window.before = document.activeElement;
 const part = window.before.closest('[hx-get]');
@@ -169,318 +166,112 @@ def test_only_an_admin_reads_what_a_job_printed(stage):
 def test_a_viewers_forged_post_is_refused_everywhere_and_changes_nothing(stage):
     switches.pause(stage.fleet.client, ("*",), by="the test", reason="")
     stage.until_calm()
+    stage.enter("admin")
+    stage.goes("queue/")
+    actions = stage.actions()
     stage.enter("viewer")
     before = stage.everything()
     stage.goes("queue/")
-    refused, shown = set(), set()
-    for name, status, text in stage.forges(_addresses(stage), stage.forged()):
-        assert "CSRF" not in text, name
-        assert status in (403, 405), (name, status)
-        (refused if status == 403 else shown).add(name)
+    everywhere = console_posts.addresses(stage.about)
+    addresses = {name: everywhere[name] for name in everywhere.keys() - console_posts.OWN}
+    answers = stage.forges(addresses, stage.forged())
+    refused = {name for name, status, _ in answers if status == 403}
     after = stage.everything()
 
     assert after == before
-    assert len(refused) >= 20, refused
-    # Their token was in order: what only shows said no to the method.
-    assert {"console_fleet", "console_switch", "console_queue", "console_log"} <= shown
+    # Their token was in order: what only shows says no to the method.
+    assert [name for name, _, text in answers if "CSRF" in text] == []
+    assert {name: status for name, status, _ in answers if name not in refused} == dict.fromkeys(
+        addresses.keys() - refused, 405
+    )
+    assert {"console_fleet", "console_switch", "runs_run_changelist", "api_runs", "index"}.isdisjoint(refused)
+    accounts = {name for name in addresses if name.startswith(("auth_user_", "auth_group_"))}
+    assert accounts >= console_posts.USERS
+    assert refused >= actions | accounts
+    assert len(actions) >= 20, actions
     switches.resume_all(stage.fleet.client)
 
 
-def test_an_operator_pauses_and_resumes_the_fleet_and_one_queue(stage):
-    stage.enter("operator")
-    stage.goes("switch/")
-    stage.follows("Pause everything…")
-    stage.says("No job starts on any host", f"{RUNNING} active")
-    stage.fills(Reason="a release", Ends_by_itself_after="90m")
-    stage.follows("Pause the whole fleet")
-    stage.says("Paused the whole fleet", "by operator (console)", "a release")
+def test_what_is_filtered_is_what_is_downloaded(stage):
+    stage.enter("viewer")
+    stage.goes("runs/run/")
+    stage.chooses(Outcome="Completed", Host="alpha")
+    for given, wanted in ((stage.done[1], [stage.done[1]]), ("", stage.done)):
+        stage.fills(Job=given)
+        stage.follows("Filter")
+        found = json.loads(stage.downloads("JSON"))
+        lines = [*csv.DictReader(stage.downloads("CSV").splitlines())]
 
-    status = answered(stage.web.environment, "status")
-    assert status["pausedState"]
-    assert (status["pause"]["by"], status["pause"]["reason"]) == ("operator (console)", "a release")
-    assert status["pause"]["until"] - status["pause"]["since"] == 90 * 60_000
-    stage.logs("operator", "pause", "the whole fleet", "a release")
-
-    stage.goes("switch/")
-    stage.follows("Resume everything…")
-    stage.fills(Reason="released")
-    stage.follows("Resume everything")
-    stage.says("Resumed the whole fleet", "No queue is paused: jobs start.")
-    assert not stage.status()["pausedState"]
-    stage.logs("operator", "resume", "the whole fleet", "released")
-
-    stage.goes("fleet/host/beta/")
-    stage.follows("Pause its queue")
-    stage.fills(Reason="a disk")
-    stage.follows("Pause pi-jobs@beta")
-    stage.says("1 of 3 queues is paused: pi-jobs@beta.")
-    assert stage.status()["pausedQueues"] == ["pi-jobs@beta"]
-    stage.logs("operator", "pause", "pi-jobs@beta", "a disk")
-
-    stage.goes("switch/")
-    stage.follows("Resume pi-jobs@beta…")
-    stage.follows("Resume pi-jobs@beta")
-    assert "pausedQueues" not in stage.status()
-    stage.logs("operator", "resume", "pi-jobs@beta")
-
-    for verb, paused in (("Pause", ["pi-jobs", "pi-jobs@beta"]), ("Resume", [])):
-        stage.goes("switch/")
-        stage.page.click(control("Pause or resume chosen queues"))
-        stage.ticks("pi-jobs", "pi-jobs@beta")
-        stage.follows(f"{verb} the chosen…")
-        stage.follows(f"{verb} 2 queues")
-        assert stage.status().get("pausedQueues", []) == paused
+        listed = stage.page.texts("td.id a")
+        assert sorted(listed) == sorted(wanted)
+        assert (found["complete"], [run["jobId"] for run in found["runs"]]) == (True, listed)
+        assert [(line["jobId"], line["outcome"], line["host"]) for line in lines] == [
+            (job_id, "completed", "alpha") for job_id in listed
+        ]
     stage.end()
 
 
-def test_an_operator_drains_a_host_reroutes_its_queue_and_undrains_it(stage):
-    jobs = [stage.enqueue("pi-jobs@beta") for _ in range(2)]
-    stage.enter("operator")
-    stage.goes("fleet/host/beta/reroute/")
-    stage.says("Drain beta first.")
-    stage.follows("Drain beta first.")
-    stage.says("2 jobs wait in pi-jobs@beta for it")
-    stage.fills(Reason="a new disk", Ends_by_itself_after="2h")
-    stage.follows("Drain")
-    stage.says("It is drained", "a new disk")
-    drain = switches.drains(stage.fleet.client, ["beta"])["beta"]
-    assert (drain.by, drain.until_ms - drain.since_ms) == ("operator (console)", 2 * 3600_000)
-    stage.logs("operator", "host-drain", "beta", "a new disk")
-
-    stage.goes("fleet/host/beta/")
-    stage.follows("Reroute its queue")
-    stage.says("2 jobs stay")
-    stage.ticks("Jobs on folders, too")
-    stage.follows("Show what would move")
-    stage.says("2 jobs to pi-jobs")
-    assert stage.waiting_on("pi-jobs@beta") == jobs
-    stage.fills(Reason="others may")
-    stage.follows("Move 2 jobs")
-    stage.until_says("Moved 2 jobs away from pi-jobs@beta.")
-    assert stage.waiting_on("pi-jobs@beta") == []
-    assert stage.waiting_on("pi-jobs")[-2:] == jobs
-    stage.logs("operator", "host-reroute-ended", "beta", "others may")
-
-    stage.goes("fleet/host/beta/")
-    stage.follows("Undrain")
-    stage.fills(Reason="it is back")
-    stage.follows("Undrain")
-    assert switches.drains(stage.fleet.client, ["beta"]) == {}
-    stage.logs("operator", "host-undrain", "beta", "it is back")
-    stage.end()
-
-
-def test_an_operator_cancels_one_job_those_that_are_ticked_and_all_of_a_filter(stage):
-    client, beta = stage.fleet.client, "pi-jobs@beta"
-    one, two, three, kept = (stage.enqueue(beta) for _ in range(4))
-    switches.pause(client, (beta, "pi-jobs@alpha"), by="the test", reason="")
-    stage.enter("operator")
-    stage.goes(f"queue/?queue={beta}")
-    stage.follows(one)
-    stage.follows("Cancel this job…")
-    stage.fills(Reason="not wanted")
-    stage.follows("Cancel the job")
-    stage.says(f"Job {one} was taken out of the queue: it never runs.")
-    assert stage.waiting_on(beta) == [two, three, kept]
-    stage.logs("operator", "cancel", one, "not wanted")
-
-    stage.goes(f"queue/?queue={beta}")
-    stage.ticks(f"Choose {two}", f"Choose {three}")
-    stage.follows("Cancel the chosen…")
-    stage.says("These 2 jobs are cancelled, and no other one")
-    stage.fills(Reason="neither")
-    stage.follows("Cancel 2 jobs")
-    assert stage.waiting_on(beta) == [kept]
-    stage.logs("operator", "cancel", "2 jobs", "neither")
-
-    many = [stage.enqueue("pi-jobs@alpha") for _ in range(25)]
-    stage.goes("queue/?queue=pi-jobs@alpha")
-    stage.follows("Cancel all of this filter (25)…")
-    stage.fills(Reason="all of them")
-    stage.follows("Cancel 25 jobs")
-    stage.until_says("25 of 25 jobs cancelled.")
-    assert stage.waiting_on("pi-jobs@alpha") == []
-    assert not any(stage.fleet.statuses(many))
-    before, after = stage.logs("operator", "cancel-ended", "25 jobs", "all of them")
-    assert ("stood.queued: 25" in before, "became.dropped: 25" in after) == (True, True)
-    switches.resume(client, (beta, "pi-jobs@alpha"))
-    stage.end()
-
-
-def test_an_operator_stops_a_running_job_runs_one_again_and_starts_a_schedule(stage):
-    client, stopped, ended = stage.fleet.client, stage.running[0], stage.done[0]
-    switches.pause(client, ("*",), by="the test", reason="")
-    stage.until_calm()
-    stage.enter("operator")
-    stage.goes(f"queue/job/{stopped}/")
-    stage.follows("Cancel this job…")
-    stage.says("Running jobs are stopped.")
-    stage.fills(Reason="it loops")
-    stage.follows("Cancel the job")
-    stage.until_says("1 of 1 job cancelled.")
-    assert stage.fleet.record(stopped)["reason"] == "operator-cancel"
-    stage.logs("operator", "cancel-ended", stopped, "it loops")
-
-    stage.goes(f"runs/run/{ended}/")
-    stage.follows("Run again…")
-    stage.fills(Reason="it was mended")
-    stage.follows("Run it again")
-    stage.says("It waits in line")
-    (again,) = stage.waiting_on("pi-jobs@alpha")
-    assert stage.scope_of(again) == stage.scope_of(ended)
-    stage.logs("operator", "rerun", ended, "it was mended")
+def test_filters_show_what_was_asked_for(stage):
+    stage.enter("viewer")
+    stage.goes("fleet/")
+    stage.fills(Host="bet")
+    stage.follows("Filter")
+    assert stage.page.texts("#fleet-hosts th a") == ["beta"]
+    stage.follows("Show all")
+    stage.chooses(Show="gone")
+    stage.follows("Filter")
+    stage.says("No host is like that.")
 
     stage.goes("dispatch/schedule/")
-    stage.follows("Run now: nightly")
-    stage.fills(Reason="at once")
-    stage.follows("Run it now")
-    stage.says("was put at the end of pi-jobs@alpha.")
-    first, started = stage.waiting_on("pi-jobs@alpha")
-    assert first == again
-    assert stage.scope_of(started) == hash16(str(stage.fleet.ground.home / "nightly")).encode()
-    stage.logs("operator", "schedule-started", "nightly", "at once")
-
-    tables = [Table(client, f"pi-jobs@{host}") for host in HOSTS]
-    assert all(table.tear_down("tidy", stalls=3, at_ms=epoch_ms(datetime.now(UTC))) for table in tables)
-    stage.goes("dispatch/schedule/")
-    stage.follows("Restore tidy")
-    stage.fills(Reason="found out why")
-    stage.follows("Restore it")
-    assert all(table.resident()["tidy"].definition for table in tables)
-    stage.logs("operator", "schedule-restored", "tidy", "found out why")
-    switches.resume(client, ("*",))
+    stage.fills(Id_begins_with="ni")
+    stage.follows("Filter")
+    assert stage.page.texts("th.id strong") == ["nightly"]
+    stage.follows("Show all")
+    assert stage.page.texts("th.id strong") == ["nightly", "tidy"]
     stage.end()
 
 
-def test_an_admin_adds_edits_and_removes_an_entry_of_the_triggers_file(stage):
-    stage.enter("admin")
-    stage.goes("dispatch/schedule/")
-    stage.follows("Add an entry …")
-    stage.fills(Id="weekly", When="0 5 * * 8", Folder="/srv/weekly", Flow="audit", Task="Look.")
-    stage.follows("Show before and after")
-    stage.says("It has '8' in its day-of-week field")
-    stage.fills(When="0 5 * * 1")
-    stage.follows("Show before and after")
-    stage.says("Before and after", "/srv/weekly")
-    assert len(stage.file("triggers")["triggers"]) == 2
-    stage.fills(Reason="every Monday")
-    stage.follows("Write it")
-    added = stage.file("triggers")["triggers"][2]
-    assert (added["on"]["id"], added["on"]["pattern"]) == ("weekly", "0 5 * * 1")
-    stage.until_says("Every worker (2) has taken this version over.", again=True)
-    stage.logs("admin", "trigger-added", 'trigger at index 2 (cron trigger "weekly")', "every Monday")
-
-    stage.goes("dispatch/schedule/")
-    stage.follows("Edit weekly")
-    stage.fills(Most_turns="9")
-    stage.follows("Show before and after")
-    stage.follows("Write it")
-    assert stage.file("triggers")["triggers"][2] == {**added, "run": {**added["run"], "maxTurns": 9}}
-    stage.logs("admin", "trigger-changed", 'trigger at index 2 (cron trigger "weekly")', "")
-
-    stage.goes("dispatch/schedule/")
-    stage.follows("Remove weekly")
-    stage.fills(Reason="no more")
-    stage.follows("Remove it")
-    assert [one["on"]["id"] for one in stage.file("triggers")["triggers"]] == ["nightly", "tidy"]
-    stage.logs("admin", "trigger-removed", 'trigger at index 2 (cron trigger "weekly")', "no more")
+def test_insights_are_of_the_span_and_by_what_was_chosen(stage):
+    stage.enter("viewer")
+    stage.goes("insights/")
+    for name in ("7 days", "Host", "Failed"):
+        stage.follows(name)
+    assert stage.page.texts(".insights-parts tbody tr")[0].startswith("alpha 3 3 ")
+    today = datetime.now(UTC).date()
+    for day, said in ((today - timedelta(days=9), "No run ended in this span."), (today, "alpha 3 3 ")):
+        # A browser takes the parts of a date as its language has them.
+        stage.fills(From=f"{day:%m%d%Y}", to=f"{day:%m%d%Y}")
+        stage.follows("Show")
+        stage.says(f"{day} 00:00 to", said, "Failed by host")
     stage.end()
 
 
-def test_an_admin_changes_a_setting_a_pause_window_and_a_limit(stage):
-    stage.enter("admin")
-    stage.goes("settings/")
-    stage.follows("Edit the settings …")
-    stage.fills(dailyCap="39")
-    stage.follows("Show before and after")
-    stage.fills(Reason="thrift")
-    stage.follows("Write it")
-    stage.says("is 39")
-    stage.until_says("Every worker (2) has taken this version over.", again=True)
-    assert stage.file("settings") == {"dailyCap": 39}
-    stage.logs("admin", "settings-changed", "settings file", "thrift")
-
-    rows = (
-        (
-            "window",
-            "pause window",
-            "windows",
-            {"Scope": "*", "From": "01:00", "To": "02:00", "Last_date": "2020-01-31"},
-        ),
-        ("limit", "scoped limit", "limits", {"Scope": "owner/repository", "Starts_a_day": "5"}),
-    )
-    for noun, words, part, texts in rows:
-        stage.goes(f"settings/{part}/")
-        stage.follows(f"Add a {words} …")
-        stage.fills(**texts)
-        stage.follows("Show before and after")
-        assert stage.file(part)[part] == []
-        stage.fills(Reason="as agreed")
-        stage.follows("Write it")
-        stage.until_says("Every worker (2) has taken this version over.", again=True)
-        (row,) = stage.file(part)[part]
-        assert row["scope"] == texts["Scope"]
-        stage.logs("admin", f"{noun}-added", f"{words} {part}[0]", "as agreed")
-        stage.goes(f"settings/{part}/")
-        stage.follows(f"Remove {part}[0]")
-        stage.follows("Remove it")
-        assert stage.file(part)[part] == []
-    stage.end()
-
-
-def test_an_operator_stops_what_runs_on_one_host(stage):
-    on_beta = stage.jobs_of("beta")
+def test_a_long_queue_has_pages_and_refreshes_itself_once_asked(stage):
+    beta = "pi-jobs@beta"
+    switches.pause(stage.fleet.client, (beta,), by="the test", reason="")
+    jobs = [stage.enqueue(beta) for _ in range(60)]
     stage.enter("operator")
-    stage.goes("fleet/host/beta/")
-    stage.follows("Drain and stop its jobs…")
-    stage.says("it takes no job until it is undrained", *on_beta)
-    stage.fills(Reason="it burns")
-    stage.follows("Drain beta and stop its jobs")
-    stage.until_says(
-        f"{len(on_beta)} of {number_of(len(on_beta), 'container is', 'containers are')} confirmed gone."
-    )
-    stage.fleet.until_over(on_beta, seconds=10)
-    assert {stage.fleet.record(job_id)["reason"] for job_id in on_beta} == {"operator-stop"}
-    assert stage.jobs_of("alpha")
-    assert set(switches.drains(stage.fleet.client, ["alpha", "beta"])) == {"beta"}
-    stage.logs("operator", "stop-ended", "beta", "it burns")
-    switches.undrain(stage.fleet.client, "beta")
+    stage.goes("queue/")
+    stage.chooses(Queue=beta)
+    stage.fills(Job=jobs[7])
+    stage.follows("Filter")
+    assert stage.page.texts(_LISTED) == [jobs[7]]
+    stage.follows("Show all")
+    stage.follows(beta)
+    for name, wanted in (
+        ("All 60 of waiting", jobs[:50]),
+        ("Next", jobs[50:]),
+        ("First", jobs[:50]),
+        ("1000 a page", jobs),
+    ):
+        stage.follows(name)
+        assert stage.page.texts(_LISTED) == wanted
+
+    stage.goes(f"queue/?queue={beta}&id={jobs[7]}")
+    stage.follows("Refresh by itself")
+    cancel(stage.fleet.client, [jobs[7]])
+    until(lambda: stage.page.texts(_LISTED) == [], seconds=20, what="it is fetched again")
+    stage.goes(f"queue/?queue={beta}&live=1")
+    stage.follows("Stop refreshing, to choose jobs")
+    assert "live" not in stage.page.url
     stage.end()
-
-
-def test_an_operator_stops_everything(stage):
-    running: list[str] = []
-
-    def nothing_ends() -> bool:
-        running[:] = [*stage.jobs_of("alpha"), *stage.jobs_of("beta")]
-        return bool(running) and set(stage.fleet.statuses(running)) == {b"started"}
-
-    # What the tests before have stopped may be listed until its engine says that it is gone.
-    until(nothing_ends, seconds=20, what="what is listed runs")
-    stage.enter("operator")
-    stage.goes("switch/")
-    stage.follows("Pause everything and stop running jobs…")
-    stage.says("paused until somebody resumes it", *running)
-    stage.fills(Reason="fire")
-    stage.follows("Pause everything and stop all jobs")
-    stage.until_says(
-        f"{len(running)} of {number_of(len(running), 'container is', 'containers are')} confirmed gone."
-    )
-    stage.fleet.until_over(running, seconds=10)
-    assert stage.status()["pausedState"]
-    stage.logs("operator", "stop-ended", "the whole fleet", "fire")
-    stage.end()
-
-
-def _addresses(stage):
-    """Every address of the console, about something that is there."""
-    about = {
-        "host": "beta",
-        "token": stage.running[1],
-        "schedule_id": "nightly",
-        "index": "0",
-        "name": "now",
-        "kind": "overlay",
-        "operation_id": "0" * 32,
-    }
-    return {name: re.sub(r"<\w+:(\w+)>", lambda found: about[found[1]], route) for route, name, _ in ROUTES}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as of_dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from django.urls import resolve
+
 from tests.harness import usable
 from tests.harness.browser import Browser
-from tests.harness.by_words import control, field
+from tests.harness.by_words import control, field, option
 from tests.harness.web_process import WebProcess
 from tests.harness.worker_process import until
 
@@ -23,7 +26,13 @@ return [...document.querySelectorAll('a[href]')].filter(one => one.origin === lo
 """
 
 
-_TITLE = "return document.querySelector('h1')?.textContent.trim() ?? '?'"
+# The page's title, and whether it answers a form that was sent since the last time.
+_TITLE = """
+const posted = sessionStorage.posted ?? '';
+const isAnswer = posted !== (sessionStorage.looked ?? '');
+sessionStorage.looked = posted;
+return [document.querySelector('h1')?.textContent.trim() ?? '?', isAnswer];
+"""
 _NEWEST = """
 const [first] = document.querySelectorAll('.log-actions tbody tr');
 return [...first.children].slice(1).map(one => one.textContent.replace(/\\s+/g, ' ').trim());
@@ -33,44 +42,110 @@ const done = arguments[arguments.length - 1];
 const csrf = document.querySelector('input[name=csrfmiddlewaretoken]').value;
 const body = () => new URLSearchParams({csrfmiddlewaretoken: csrf, ...FIELDS});
 const post = async ([name, address]) => {
-  const answer = await fetch(`/admin/${address}`, {method: 'POST', body: body(), redirect: 'manual'});
+  const answer = await fetch(address, {method: 'POST', body: body(), redirect: 'manual'});
   return [name, answer.status, await answer.text()];
 };
 Promise.all(Object.entries(ADDRESSES).map(post)).then(done, error => done([[String(error), 0, '']]));
 """
 
 
+#: Pages that Django has made: what keeps people from using them is Django's.
+DJANGOS = ("/admin/auth/", "/admin/password_change/")
+#: What a page offers to write; meanwhile the browser calls it otherwise.
+_FILES = (".csv", ".json")
+# Keeps where forms were sent to, over the pages that come.
+_NOTES_POSTS = """
+addEventListener('submit', ({target: form, submitter, defaultPrevented}) => {
+  if (form.getAttribute('method') !== 'post' || defaultPrevented) return;
+  const address = submitter?.getAttribute('formaction') || form.getAttribute('action') || location.href;
+  const posted = JSON.parse(sessionStorage.posted ?? '[]');
+  sessionStorage.posted = JSON.stringify([...posted, new URL(address, location.href).pathname]);
+});
+"""
+_POSTED = """
+const posted = JSON.parse(sessionStorage.posted ?? '[]');
+delete sessionStorage.posted;
+return posted;
+"""
+_METHODS = """
+const done = arguments[arguments.length - 1];
+const ask = async ([name, address]) => {
+  const answer = await fetch(address, {method: 'OPTIONS'});
+  return [name, answer.status, answer.headers.get('Allow') ?? ''];
+};
+Promise.all(Object.entries(ADDRESSES).map(ask)).then(done, error => done([[String(error), 0, '']]));
+"""
+
+
 @dataclass(slots=True, kw_only=True)
 class Person:
-    """Sits before a browser; `pictures` is where screenshots go, `faults` what was noted."""
+    """Sits before a browser; `pictures` is where screenshots go, `faults` what was noted.
+
+    Without `judges_links` only what answers a form is judged: what links lead to was, by another one.
+    `posted` are the names of the addresses that forms were sent to, each with the role of who sent it.
+    """
 
     web: WebProcess
     page: Browser
     pictures: Path
+    judges_links: bool = True
     role: str = ""
     faults: list[str] = of_dataclass(default_factory=list)
+    posted: set[tuple[str, str]] = of_dataclass(default_factory=set)
     _marks: set[str] = of_dataclass(default_factory=set)
     _shot: set[tuple[str, str]] = of_dataclass(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Note what is sent from now on."""
+        self.page.runs_on_every_page(_NOTES_POSTS)
+
     def enter(self, role: str) -> None:
         """Be a person of this group."""
+        self._notes()
         self.role = role
         self.web.enter(self.page, role)
         self._sits_down()
+
+    def logs_in(self, name: str, password: str) -> None:
+        """Come as somebody else, by name and password."""
+        self._notes()
+        self.role = name
+        self.page.forget()
+        self.goes("")
+        self.fills(**{"Username:": name, "Password:": password})
+        self.follows("Log in")
 
     def goes(self, path: str) -> None:
         """Open a page below the console's address."""
         self.page.open(f"{self.web.url}/admin/{path}")
 
-    def follows(self, name: str) -> None:
-        """Press the button or the link of this name, and look at the page that comes."""
-        self.page.follow(control(name))
+    def follows(self, name: str, *, within: str = "") -> None:
+        """Press the button or the link of this name in the part of that name, and look at what comes."""
+        self.page.follow(control(name, within=within))
         self.looks()
 
     def fills(self, **texts: str) -> None:
         """Type into the fields of these labels; an underscore stands for a space."""
         for label, text in texts.items():
             self.page.type(field(label.replace("_", " ")), text)
+
+    def downloads(self, name: str) -> str:
+        """Press the link of this name, which leads to a file; what came."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.page.keeps_downloads(Path(folder))
+            self.page.click(control(name))
+
+            def files() -> list[Path]:
+                return [one for one in Path(folder).iterdir() if one.suffix in _FILES]
+
+            until(files, seconds=20, what=f"{name} is here")
+            (file,) = files()
+            return file.read_text()
+
+    def chooses(self, **choices: str) -> None:
+        """Choose this in the lists of these labels; an underscore stands for a space."""
+        for label, choice in choices.items():
+            self.page.click(option(label.replace("_", " "), choice))
 
     def ticks(self, *labels: str) -> None:
         """Tick the boxes of these labels."""
@@ -121,17 +196,34 @@ class Person:
         self.page.problems()
         return answers
 
+    def may_post_to(self, addresses: Mapping[str, str]) -> set[str]:
+        """Ask each address what it takes; the names of those that take a POST of this person."""
+        script = _METHODS.replace("ADDRESSES", json.dumps(addresses))
+        answers = {name: (status, allowed) for name, status, allowed in self.page.run_async(script)}
+        # The browser complains of each refusal.
+        self.page.problems()
+        assert {status for status, _ in answers.values()} <= {403, 405}, answers
+        return {name for name, (_, allowed) in answers.items() if "POST" in allowed}
+
     def looks(self, *, anew: bool = False) -> None:
         """Take pictures of the page, and note what keeps people from using it.
 
         Each kind of page once, and again where something is on it that was on none before. With `anew` its
         picture takes the place of the one that was taken.
         """
-        title = self.page.run(_TITLE)
+        title, is_answer = self.page.run(_TITLE)
         kind = f"{kind_of(self.page.url)} {_general(title)}"
         is_first = kind not in {known for _, known in self._shot}
         if anew or (self.role, kind) not in self._shot:
             self._shoots(kind)
+        if urlsplit(self.page.url).path.startswith(DJANGOS):
+            complaints = [
+                one for one in self.page.problems() if "[DOM]" not in one and "Autofocus" not in one
+            ]
+            self.faults += [f"{self.role} at {self.page.url}: {one}" for one in complaints]
+            return
+        if not (is_answer or anew or self.judges_links):
+            return
         new = usable.marks(self.page) - self._marks
         if new or is_first:
             self._marks |= new
@@ -148,8 +240,14 @@ class Person:
 
     def end(self) -> None:
         """AssertionError with what was noted since the last time."""
+        self._notes()
         faults, self.faults = self.faults, []
         assert not faults, "\n".join(faults)
+
+    def _notes(self) -> None:
+        """Note what was sent, before somebody else sits there."""
+        if self.role:
+            self.posted |= {(self.role, resolve(path).url_name or path) for path in self.page.run(_POSTED)}
 
     def _sits_down(self) -> None:
         """Look through a window of a desk; operators like it dark."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from dispatch.console import running as running_now
 from dispatch.console.status import read_status
 from dispatch.ids import natural_id
 from dispatch.queue import keys
+from tests.harness import console_posts
 from tests.harness.browser import browser
 from tests.harness.console_person import Person
 from tests.harness.fleet import Fleet
 from tests.harness.knobs import QUICK, Knobs
 from tests.harness.standing_work import cron
-from tests.harness.web_process import WebProcess
+from tests.harness.web_process import PASSWORD, WebProcess
 from tests.harness.worker_process import start_all, until
 
 HOSTS = ("alpha", "beta")
@@ -37,6 +39,8 @@ _PATIENT = Knobs(
 _MORE = {"PI_DAILY_CAP": "90", "PI_CAPTURE_JOB_LOGS": "1"}
 #: What each of the jobs that are done has printed.
 PRINTED = "I have looked at <everything>."
+_PEOPLE = "SELECT id, username, password, is_active, is_staff, is_superuser, email FROM auth_user"
+_MEMBERS = "SELECT * FROM auth_user_groups UNION ALL SELECT * FROM auth_group_permissions"
 _SWITCHES = ("pause:*", "drain:*", "stop:req:*", "cancel:req:*", "op:*")
 
 
@@ -72,6 +76,29 @@ class Stage(Person):
         running = running_now.read(self.fleet.client, fleet_facts.read(self.fleet.client)).of(host)
         return sorted(one.container.job_id for one in running.ones)
 
+    def until_steady(self) -> list[str]:
+        """Have each host run something that takes long, and wait until nothing else runs or would start."""
+        for host in HOSTS:
+            if not set(self.jobs_of(host)) & self._long():
+                self.running.append(self.enqueue(f"pi-jobs@{host}", delay="600"))
+                self.fleet.until_status(self.running[-1], "started")
+
+        def is_steady() -> bool:
+            waits = any(
+                self.waiting_on(queue) for queue in ("pi-jobs", *(f"pi-jobs@{host}" for host in HOSTS))
+            )
+            return set(self._all_jobs()) <= self._long() and (not waits or len(self._all_jobs()) == RUNNING)
+
+        until(is_steady, seconds=20, what="nothing starts or ends")
+        return self._all_jobs()
+
+    def _all_jobs(self) -> list[str]:
+        return [job_id for host in HOSTS for job_id in self.jobs_of(host)]
+
+    def _long(self) -> set[str]:
+        statuses = zip(self.running, self.fleet.statuses(self.running), strict=True)
+        return {job_id for job_id, status in statuses if status == b"started"}
+
     def file(self, name: str) -> Any:
         """What an operator's file holds."""
         return json.loads((self.home / f"{name}.json").read_text())
@@ -83,8 +110,36 @@ class Stage(Person):
 
     def until_calm(self) -> None:
         """Wait until of a paused fleet only those jobs run that take long."""
-        running = [job_id for job_id in self.running if self.fleet.statuses([job_id]) == [b"started"]]
-        until(lambda: self.status()["active"] == len(running), seconds=20, what="only what takes long runs")
+        count = len(self._long())
+        until(lambda: self.status()["active"] == count, seconds=20, what="only what takes long runs")
+
+    def users(self) -> list[tuple[Any, ...]]:
+        """Who may log in, with what, and in which groups they are."""
+        path = self.fleet.workers[HOSTS[0]].state_dir / "db.sqlite3"
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            return [*database.execute(_PEOPLE), *database.execute(_MEMBERS)]
+
+    def actions(self) -> set[str]:
+        """The addresses of ours to which whoever sits there may post, by name."""
+        return self.may_post_to(console_posts.ours(self.about))
+
+    def done_by(self, role: str) -> set[str]:
+        """The addresses to which somebody of this group has sent a form."""
+        return {name for who, name in self.posted if who == role}
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What there is, by what an address calls it."""
+        return {
+            **dict.fromkeys(("id", "object_id"), "1"),
+            "host": "beta",
+            "token": self.running[1],
+            "schedule_id": "nightly",
+            "index": "0",
+            "name": "now",
+            "kind": "overlay",
+            "operation_id": "0" * 32,
+        }
 
     def forged(self) -> dict[str, str]:
         """What the form of any action might send."""
@@ -101,10 +156,17 @@ class Stage(Person):
             "same_folders": "on",
             "seconds": "0",
             "reason": "forged",
+            **dict.fromkeys(("username", "name"), "forged"),
+            **dict.fromkeys(("password1", "password2", "new_password1", "new_password2"), PASSWORD[::-1]),
+            **dict.fromkeys(("is_active", "is_staff", "is_superuser"), "on"),
+            **dict.fromkeys(("groups", "_selected_action"), "1"),
+            "usable_password": "true",
+            "action": "delete_selected",
+            "post": "yes",
         }
 
     def everything(self) -> dict[str, Any]:
-        """All that an action could change: switches, requests, queues, jobs, files, and the log."""
+        """All that an action could change: switches, requests, queues, jobs, files, users, the log."""
         client = self.fleet.client
         switches = [key for pattern in _SWITCHES for key in client.keys(pattern)]
         return {
@@ -113,12 +175,13 @@ class Stage(Person):
             "jobs": self.fleet.statuses(self.fleet.job_ids),
             "files": [self.file(name) for name in _VARIABLES],
             "log": self.newest(),
+            "users": self.users(),
         }
 
 
 @contextlib.contextmanager
-def console_stage(valkey: str, home: Path, pictures: Path) -> Iterator[Stage]:
-    """Set it on this server, which is emptied."""
+def console_stage(valkey: str, home: Path, pictures: Path, *, judges_links: bool = True) -> Iterator[Stage]:
+    """Set it on this server, which is emptied; see `Person`."""
     with Fleet(valkey) as fleet:
         fleet.client.flushall()
         entries = [cron(name, "30 2 * * *", fleet.place(name)) for name in ("nightly", "tidy")]
@@ -148,6 +211,7 @@ def console_stage(valkey: str, home: Path, pictures: Path) -> Iterator[Stage]:
                 web=web,
                 page=page,
                 pictures=pictures,
+                judges_links=judges_links,
                 fleet=fleet,
                 home=home,
                 done=done,
