@@ -1,4 +1,8 @@
-"""`python -m tests.postgres [ARGS]`: the tests that use the database, on PostgreSQL instead of SQLite."""
+"""`python -m tests.postgres [--browser] [ARGS]`: tests that use the database, on PostgreSQL, not SQLite.
+
+With `--browser` it is those in which a browser is on every page of a running fleet, each of whose hosts has a
+database of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,10 @@ def main(arguments: list[str]) -> int:
         return 1 if os.environ.get("CI") == "true" else 0
     with postgres_server() as url:
         environment = {**os.environ, "TESTS_DATABASE_URL": url}
-        command = [sys.executable, "-m", "pytest", "-m", "database", "-p", "no:cacheprovider", *arguments]
+        mark, *arguments = (
+            ("chromium", *arguments[1:]) if arguments[:1] == ["--browser"] else ("database", *arguments)
+        )
+        command = [sys.executable, "-m", "pytest", "-m", mark, "-p", "no:cacheprovider", *arguments]
         return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tests.harness.postgres_server import PostgresServer
+
+# What `python -m tests.postgres` says: where a server is.
+_ASKED_FOR = "TESTS_DATABASE_URL"
 
 
 class SiteDatabase(Protocol):
@@ -32,7 +36,34 @@ class SiteDatabase(Protocol):
 
 def of_this_run(state: Path) -> SiteDatabase:
     """Give the kind that `python -m tests.postgres` asks for, or the file in the state directory."""
-    return Postgres() if "TESTS_DATABASE_URL" in os.environ else SqliteFile(state)
+    return Postgres() if _ASKED_FOR in os.environ else SqliteFile(state)
+
+
+def variables() -> dict[str, str]:
+    """Give the variables of a host with an empty database of its own; none where that is its file."""
+    if _ASKED_FOR not in os.environ:
+        return {}
+    url = os.environ[_ASKED_FOR]
+    name = f"host_{uuid.uuid4().hex}"
+    with closing(_connected(url)) as operator:
+        operator.execute(f"CREATE DATABASE {name}")
+    return {"DATABASE_URL": f"{url.rpartition('/')[0]}/{name}"}
+
+
+def ask(environment: Mapping[str, str], *statements: str) -> list[tuple[Any, ...]]:
+    """Answer all rows that these find in the database of the host with this environment."""
+    if url := environment.get("DATABASE_URL"):
+        connection: Any = _connected(url)
+    else:
+        connection = sqlite3.connect(Path(environment["PI_STATE_DIR"]) / "db.sqlite3")
+    with closing(connection):
+        return [row for one in statements for row in connection.execute(one).fetchall()]
+
+
+def _connected(url: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(url, autocommit=True)
 
 
 class SqliteFile:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hosts.names import host_queue
+from tests.harness import site_database
 from tests.harness.knobs import Knobs
 from tests.harness.prepared import Process
 
@@ -82,6 +83,7 @@ class WorkerProcess:
             "PI_JOB_IMAGE": image,
             "PI_CONCURRENCY": str(concurrency),
             "PI_DAILY_CAP": str(daily_cap),
+            **site_database.variables(),
             **(environment or {}),
         }
 
