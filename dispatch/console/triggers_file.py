@@ -38,7 +38,7 @@ class TriggersFile:
     zone: str = field(default="UTC")
     name: str | None = None
 
-    @property
+    @cached_property
     def queue(self) -> str:
         """The queue on which this host keeps its schedules."""
         return names.host_queue(self.name) if self.name else names.SHARED_QUEUE

@@ -1,7 +1,8 @@
 """`python -m tests.harness.long_history COUNT`: so many recorded runs of a year, as workers write them.
 
 The database is the one of the environment. Of ten runs eight completed; hosts, flows and scopes as a busy
-fleet has them. The last one ended now.
+fleet has them. One in twenty is of a schedule; of each thousand the last started as jobs of one that ran
+before. The last one ended now.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 HOSTS = tuple(f"build-{number:02}" for number in range(50))
+#: So many schedules have runs.
+SCHEDULES = 140
+#: The runs of each thousand that one run of it started, after it.
+CHILDREN = 25
 _YEAR = timedelta(days=380)
 _AT_ONCE = 2000
+
+
+def schedule_id(number: int) -> str:
+    """Name a schedule that has runs."""
+    return f"nightly-{number:03}"
 
 
 def main(count: int) -> None:
@@ -42,6 +52,7 @@ def _records(count: int, now: datetime, chance: random.Random) -> Iterator[Any]:
     from runs.outcome import Outcome
     from runs.record import Record
 
+    parent = ""
     policies = ("over-budget", "runner-policy", "deadline", "operator-cancel", "soft-hold")
     failures = ("stalled", "worker-lost", "container-detached", None, "container-never-started")
     for number in range(count):
@@ -54,8 +65,13 @@ def _records(count: int, now: datetime, chance: random.Random) -> Iterator[Any]:
         tokens = {"input": total * 8 // 10, "output": total // 5, "total": total, "cost": total / 250_000}
         model = chance.choices(("claude-sonnet-x", "claude-haiku-x", "gpt-5", "gemini-3"), (60, 25, 10, 5))[0]
         used = {"provider": "provider", "model": model, "calls": 7, **tokens}
+        job_id = _job_id(number, kind, ended, chance)
+        is_child = number % 1000 >= 1000 - CHILDREN
+        parent = parent if is_child else job_id
         yield Record(
-            job_id=f"{'local' if kind == 'local' else 'gh'}-{chance.getrandbits(32):08x}{number:08x}",
+            job_id=job_id,
+            parent_job_id=parent if is_child else None,
+            chain_depth=1 if is_child else None,
             kind=kind,
             target="local:site",
             flow=f"{kind}-flow-{int(chance.paretovariate(1)) % 60}",
@@ -77,6 +93,15 @@ def _records(count: int, now: datetime, chance: random.Random) -> Iterator[Any]:
             trigger_type=chance.choice((None, "issue", "pull_request")),
             trigger_index=chance.randrange(5),
         )
+
+
+def _job_id(number: int, kind: str, ended: datetime, chance: random.Random) -> str:
+    """Name a job by hand, of a forge, or of a schedule."""
+    from dispatch.ids import occurrence_id
+
+    if kind == "local" and number % 14 == 0:
+        return occurrence_id(schedule_id(number // 14 % SCHEDULES), instant=ended)
+    return f"{'local' if kind == 'local' else 'gh'}-{chance.getrandbits(32):08x}{number:08x}"
 
 
 if __name__ == "__main__":
