@@ -42,6 +42,8 @@ def test_an_admin_adds_edits_and_removes_an_entry_of_the_triggers_file(stage):
     stage.follows("Edit weekly")
     stage.fills(Most_turns="9")
     stage.follows("Show before and after")
+    stage.follows("Change it again")
+    stage.follows("Show before and after", within="The common fields of a schedule")
     stage.follows("Write it")
     changed = {**added, "run": {**added["run"], "maxTurns": 9}}
     assert stage.file("triggers")["triggers"][2] == changed
@@ -74,6 +76,8 @@ def test_an_admin_sets_and_unsets_a_setting(stage):
     stage.goes("settings/")
     stage.follows("Edit the settings …")
     stage.fills(dailyCap="39")
+    stage.follows("Show before and after")
+    stage.follows("Change it again")
     stage.follows("Show before and after")
     stage.fills(Reason="thrift")
     stage.follows("Write it")
@@ -133,6 +137,8 @@ def test_an_admin_adds_edits_and_removes_a_row(stage, noun, words, part, added, 
     stage.goes(f"settings/{part}/")
     stage.follows(f"Edit {part}[0]")
     stage.fills(**changed)
+    stage.follows("Show before and after")
+    stage.follows("Change it again")
     stage.follows("Show before and after")
     assert writes("longer") == {**first, **as_json}
     stage.logs("admin", f"{noun}-changed", f"{words} {part}[0]", "longer")
