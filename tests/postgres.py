@@ -19,10 +19,9 @@ def main(arguments: list[str]) -> int:
         print(f"on PostgreSQL: skipped ({what} is not installed)")
         return 1 if os.environ.get("CI") == "true" else 0
     with postgres_server() as url:
-        environment = {**os.environ, "TESTS_DATABASE_URL": url}
-        mark, *arguments = (
-            ("chromium", *arguments[1:]) if arguments[:1] == ["--browser"] else ("database", *arguments)
-        )
+        environment, mark = {**os.environ, "TESTS_DATABASE_URL": url}, "database"
+        if arguments[:1] == ["--browser"]:
+            environment["TESTS_HOSTS_DATABASE_URL"], mark, arguments = url, "chromium", arguments[1:]
         command = [sys.executable, "-m", "pytest", "-m", mark, "-p", "no:cacheprovider", *arguments]
         return subprocess.run(command, env=environment, check=False).returncode
 

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 from tests.harness.postgres_server import PostgresServer
 
-# What `python -m tests.postgres` says: where a server is.
+# What `python -m tests.postgres` says, and with `--browser` besides: where a server is.
 _ASKED_FOR = "TESTS_DATABASE_URL"
+_ASKED_FOR_HOSTS = "TESTS_HOSTS_DATABASE_URL"
 
 
 class SiteDatabase(Protocol):
@@ -41,9 +42,9 @@ def of_this_run(state: Path) -> SiteDatabase:
 
 def variables() -> dict[str, str]:
     """Give the variables of a host with an empty database of its own; none where that is its file."""
-    if _ASKED_FOR not in os.environ:
+    if _ASKED_FOR_HOSTS not in os.environ:
         return {}
-    url = os.environ[_ASKED_FOR]
+    url = os.environ[_ASKED_FOR_HOSTS]
     name = f"host_{uuid.uuid4().hex}"
     with closing(_connected(url)) as operator:
         operator.execute(f"CREATE DATABASE {name}")
