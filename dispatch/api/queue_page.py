@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _QUEUE, _LIMIT, _NEXT = "queue", "limit", "next"
 _JOBS, _MOST_JOBS = 20, 1000
 # Of every queue at once: fifty of them must be read within a second.
-_MOST_OF_EACH = 100
+_MOST_OF_EACH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

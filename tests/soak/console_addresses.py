@@ -262,8 +262,8 @@ def _programs(there: There) -> Iterator[Address]:
     yield _asked("/api/runs", limit="200", next=there.deep, outcome="failed")
     yield _asked("/api/queue", queue=SHARED_QUEUE, limit="1000")
     yield _asked("/api/queue", queue=SHARED_QUEUE, limit="1000", next=there.turn)
-    yield _asked("/api/queue", limit="100")
-    yield _asked("/api/queue", queue=[*map(host_queue, HOSTS)], limit="100")
+    yield _asked("/api/queue", limit="50")
+    yield _asked("/api/queue", queue=[*map(host_queue, HOSTS)], limit="50")
 
 
 def _ways(there: There) -> Iterator[Address]:
