@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from dispatch.console import running as running_now
 from dispatch.console.status import read_status
 from dispatch.ids import natural_id
 from dispatch.queue import keys
-from tests.harness import console_posts
+from tests.harness import console_posts, site_database
 from tests.harness.browser import browser
 from tests.harness.console_person import Person
 from tests.harness.fleet import Fleet
@@ -115,9 +114,7 @@ class Stage(Person):
 
     def users(self) -> list[tuple[Any, ...]]:
         """Who may log in, with what, and in which groups they are."""
-        path = self.fleet.workers[HOSTS[0]].state_dir / "db.sqlite3"
-        with contextlib.closing(sqlite3.connect(path)) as database:
-            return [*database.execute(_PEOPLE), *database.execute(_MEMBERS)]
+        return site_database.ask(self.fleet.workers[HOSTS[0]].environment, _PEOPLE, _MEMBERS)
 
     def actions(self) -> set[str]:
         """The addresses of ours to which whoever sits there may post, by name."""
