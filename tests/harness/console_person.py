@@ -49,8 +49,6 @@ Promise.all(Object.entries(ADDRESSES).map(post)).then(done, error => done([[Stri
 """
 
 
-#: Pages that Django has made: what keeps people from using them is Django's.
-DJANGOS = ("/admin/auth/", "/admin/password_change/")
 #: What a page offers to write; meanwhile the browser calls it otherwise.
 _FILES = (".csv", ".json")
 # Keeps where forms were sent to, over the pages that come.
@@ -220,12 +218,6 @@ class Person:
         is_first = kind not in {known for _, known in self._shot}
         if anew or (self.role, kind) not in self._shot:
             self._shoots(kind)
-        if urlsplit(self.page.url).path.startswith(DJANGOS):
-            complaints = [
-                one for one in self.page.problems() if "[DOM]" not in one and "Autofocus" not in one
-            ]
-            self.faults += [f"{self.role} at {self.page.url}: {one}" for one in complaints]
-            return
         if not (is_answer or anew or self.judges_links):
             return
         new = usable.marks(self.page) - self._marks

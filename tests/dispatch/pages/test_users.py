@@ -45,6 +45,14 @@ def change(client, user, **sent):
     return client.post(f"{USERS}{user.pk}/change/", {**form, **sent})
 
 
+def boxes(page, name):
+    """What there is to tick of this, in a group that says what it is about."""
+    about = name.replace("_", " ").capitalize()
+    (inside,) = re.findall(rf'role="group" aria-label="{about}">(.*?)\n</div>\n</div>', page, re.DOTALL)
+    found = re.findall(rf'<input type="checkbox" name="{name}"[^>]*>\s*([^<]+)</label>', inside)
+    return [one.strip() for one in found]
+
+
 def did(user, action="pause"):
     request = RequestFactory().get("/")
     request.user = user
@@ -88,6 +96,68 @@ def test_nobody_gives_what_he_has_not(keeper, whom, what):
     assert after.get_all_permissions() <= before
 
 
+def test_nobody_writes_when_somebody_came(keeper, admin_client):
+    user = account("new")
+    then = user.date_joined
+    dates = {"date_joined": "2001-01-01 00:00", "last_login": "2001-01-01 00:00"}
+    halves = {f"last_login_{half}": text for half, text in enumerate(("2001-01-01", "00:00"))}
+
+    for client, name in ((keeper, "Nina"), (admin_client, "Nora")):
+        assert change(client, user, first_name=name, **dates, **halves).status_code == 302
+        user.refresh_from_db()
+        assert (user.first_name, user.date_joined, user.last_login) == (name, then, None)
+
+
+def test_only_a_superuser_is_offered_single_permissions_and_gives_them(keeper, admin_client):
+    user = account("new")
+    wanted = Permission.objects.get(codename="view_user")
+    address = f"{USERS}{user.pk}/change/"
+
+    assert 'name="user_permissions"' not in keeper.get(address).content.decode()
+    assert str(wanted) in boxes(admin_client.get(address).content.decode(), "user_permissions")
+    for sender, given in ((keeper, []), (admin_client, [wanted])):
+        assert change(sender, user, user_permissions=[wanted.pk]).status_code == 302
+        assert list(user.user_permissions.all()) == given
+    change(keeper, user)
+    assert list(user.user_permissions.all()) == [wanted]
+
+
+def test_a_superuser_ticks_what_a_group_may(admin_client):
+    address = "/admin/auth/group/add/"
+    wanted = Permission.objects.get(codename="view_user")
+    assert str(wanted) in boxes(admin_client.get(address).content.decode(), "permissions")
+
+    assert admin_client.post(address, {"name": "new", "permissions": [wanted.pk]}).status_code == 302
+
+    assert list(Group.objects.get(name="new").permissions.all()) == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("auth/user/{pk}/password/", ("password1", "password2")),
+        ("password_change/", ("new_password1", "new_password2")),
+    ],
+)
+def test_a_new_password_is_asked_for_with_whose_it_is_and_what_was_wrong_with_it(admin_client, path, names):
+    user = User.objects.get(username="admin")
+    sent = dict(zip(names, (PASSWORD, PASSWORD[1:]), strict=True))
+
+    page = admin_client.post(f"/admin/{path.format(pk=user.pk)}", {**sent, "usable_password": "true"})
+
+    said = page.content.decode()
+    assert re.search(r'name="username" value="admin"[^>]* autocomplete="username"', said)
+    assert "Correct what is said below." in said
+    assert "password fields didn" in said
+    assert PASSWORD not in said
+
+
+def test_the_way_back_from_a_deletion_needs_no_script(admin_client):
+    user = account("idle")
+    page = admin_client.get(f"{USERS}{user.pk}/delete/").content.decode()
+    assert f'<a href="{USERS}{user.pk}/change/" class="button">No, take me back</a>' in page
+
+
 def test_what_one_has_can_be_given_and_a_superuser_gives_everything(keeper, admin_client):
     user = account("new")
     may = {group.name: group.pk for group in Group.objects.all()}
@@ -102,8 +172,7 @@ def test_a_new_user_may_log_in_and_is_put_into_a_group_at_once(keeper):
     page = keeper.get(f"{USERS}add/").content.decode()
     assert re.search(r'name="is_staff"[^>]* checked', page)
     assert "may log in to the console" in page
-    assert ">operator</option>" in page
-    assert ">admin</option>" not in page
+    assert boxes(page, "groups") == ["operator", "viewer"]
     sent = {"username": "new", "usable_password": "true", "password1": PASSWORD, "password2": PASSWORD}
     viewers = Group.objects.get(name="viewer")
 
