@@ -49,6 +49,19 @@ class StopRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A request to stop that nobody has taken back: who, why and when (ms; 0: it does not say).
+
+    `came_with_drain`: the end of its host's drain takes it back, and the end of the fleet's pause does not.
+    """
+
+    by: str
+    reason: str
+    at_ms: int
+    came_with_drain: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is asked of one worker. `is_unreadable`: a request to stop stands that nobody of ours wrote.
 
@@ -108,6 +121,16 @@ def read(client: redis.Redis, *, host: str, containers: str, job_ids: Sequence[s
     )
 
 
+def standing(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, Standing]:
+    """Read which requests to stop stand for these hosts; of one that cannot be read, only that it does."""
+    with client.pipeline(transaction=False) as pipeline:
+        for host in hosts:
+            pipeline.hgetall(keys.stop_request(host))
+        found = pipeline.execute(raise_on_error=False)
+    pairs = zip(hosts, found, strict=True)
+    return {host: _standing(fields if isinstance(fields, dict) else {}) for host, fields in pairs if fields}
+
+
 def answer(client: redis.Redis, *, host: str, request_id: str, containers: Mapping[str, Confirmed]) -> None:
     """Answer a request to stop with what is known of each container."""
     said = [text for name, state in containers.items() for text in (name, state.value)]
@@ -161,6 +184,17 @@ def _request(request_id: str, at: bytes) -> StopRequest | None:
     if not (_REQUEST_ID.fullmatch(request_id) and _INSTANT.fullmatch(at)):
         return None
     return StopRequest(request_id, int(at))
+
+
+def _standing(fields: Mapping[bytes, bytes]) -> Standing:
+    by, reason = (_text(fields.get(name))[: switches.LONGEST_TEXT] for name in (b"by", b"reason"))
+    at = fields.get(b"at", b"")
+    return Standing(
+        by=by,
+        reason=reason,
+        at_ms=int(at) if _INSTANT.fullmatch(at) else 0,
+        came_with_drain=fields.get(b"with") == b"drain",
+    )
 
 
 def _answer(fields: Mapping[bytes, bytes]) -> Answer:

@@ -75,11 +75,26 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """What resuming found: the scopes that had a pause (`*` for the fleet), and whose requests it took back.
+
+    Those are requests to stop, by the names of their hosts.
+    """
+
+    scopes: tuple[str, ...]
+    taken_back: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Undrained:
-    """What ending a drain found: whether there was one, and whether the fleet's request to stop stands."""
+    """What ending a drain found: whether there was one, and whether the fleet's request to stop stands.
+
+    `took_back`: a request to stop had come with the drain, and ended with it.
+    """
 
     was_drained: bool
     is_asked_to_stop: bool
+    took_back: bool
 
 
 def pause(
@@ -114,8 +129,8 @@ def drain(
 
 def undrain(client: redis.Redis, host: str) -> Undrained:
     """End the drain of this worker and the request to stop that came with it; never the fleet's. One step."""
-    drained, asked = client.register_script(_UNDRAIN)(keys=[keys.drain(host), keys.stop_request(host)])
-    return Undrained(bool(drained), bool(asked))
+    found = client.register_script(_UNDRAIN)(keys=[keys.drain(host), keys.stop_request(host)])
+    return Undrained(*map(bool, found))
 
 
 def drains(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, PauseFlag]:
@@ -150,30 +165,30 @@ def resume(client: redis.Redis, scopes: Sequence[str]) -> tuple[str, ...]:
         return tuple(scope for scope, count in zip(scopes, pipeline.execute(), strict=True) if count)
 
 
-def resume_fleet(client: redis.Redis, *, hosts: Iterable[str] = ()) -> bool:
+def resume_fleet(client: redis.Redis, *, hosts: Sequence[str] = ()) -> Resumed:
     """End the fleet's pause, and its requests to stop that stand for these hosts, in one step.
 
-    Pauses of queues stay, and so do drains with the requests to stop that came with them. Tells whether there
-    was a pause.
+    Pauses of queues stay, and so do drains with the requests to stop that came with them.
     """
-    named = [keys.pause(keys.FLEET), *(keys.stop_request(host) for host in hosts)]
-    return bool(client.register_script(_RESUME_FLEET)(keys=named))
+    named = [keys.pause(keys.FLEET), *map(keys.stop_request, hosts)]
+    was_paused, *taken = client.register_script(_RESUME_FLEET)(keys=named)
+    return Resumed((keys.FLEET,) if was_paused else (), tuple(hosts[place - 1] for place in taken))
 
 
 def resume_all(
     client: redis.Redis,
     *,
     queues: Iterable[str] = (),
-    hosts: Iterable[str] = (),
-) -> tuple[str, ...]:
+    hosts: Sequence[str] = (),
+) -> Resumed:
     """End every pause, and every request to stop that stands for these hosts; never a drain. One step.
 
-    Pauses of all known queues are found by themselves; `queues` adds names known from elsewhere. Tells the
-    scopes that had a pause (`*` for the fleet).
+    Pauses of all known queues are found by themselves; `queues` adds names known from elsewhere.
     """
-    named = [keys.QUEUES_KNOWN, keys.pause(keys.FLEET), *(keys.stop_request(host) for host in hosts)]
-    ended = client.register_script(_RESUME_ALL)(keys=named, args=[keys.pause(""), *queues])
-    return tuple(sorted({_text(scope) for scope in ended}))
+    named = [keys.QUEUES_KNOWN, keys.pause(keys.FLEET), *map(keys.stop_request, hosts)]
+    ended, taken = client.register_script(_RESUME_ALL)(keys=named, args=[keys.pause(""), *queues])
+    scopes = tuple(sorted({_text(scope) for scope in ended}))
+    return Resumed(scopes, tuple(hosts[place - 1] for place in taken))
 
 
 def read(client: redis.Redis, queues: Sequence[str], *, host: str | None = None) -> Switches:

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 
 from pidispatch_site.errors import PidispatchError
-from runs import history, raw_log
+from runs import history, raw_log, wording
 from runs.models import Run
 from runs.outcome import Outcome
 from runs.run_list import Listed, listed
@@ -32,15 +32,6 @@ _KEPT = {
 }
 # A record's instants are of its host's clock; a job is still offered that may be there.
 _SLACK = timedelta(hours=1)
-_GONE = (
-    "It cannot be run again from here: its data are gone. They are kept for a day after a job completed or"
-    " was refused, for seven days after it failed."
-)
-_ANEW = "Run it anew with `manage.py run`."
-_ANEW_OF_SCHEDULE = (
-    "Start its schedule anew, if that is still there: “Run now” among the schedules, or `manage.py run"
-    " --trigger ID`."
-)
 _LINES = {"Flow": Facet.FLOW, "Host": Facet.HOST, "Kind": Facet.KIND, "Reason": Facet.REASON}
 
 
@@ -148,7 +139,7 @@ def again_gone(run: Run, now: datetime) -> str:
         return ""
     if now - run.ended_at <= kept + _SLACK:
         return ""
-    return f"{_GONE} {_ANEW_OF_SCHEDULE if run.trigger_type else _ANEW}"
+    return f"It cannot be run again from here. {wording.data_gone(run.job_id)}"
 
 
 def _absence(run: Run) -> str:

@@ -25,10 +25,6 @@ _COUNTER_NAMES = {
 }
 
 
-# What the ids of a schedule's jobs begin with (`dispatch.ids`), and what that says.
-_OF_SCHEDULES = {"repeat": "", "manual": "started by hand"}
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """One field: its name, its value, and what a person may want to know of it."""
@@ -158,9 +154,9 @@ def _schedule(job_id: str) -> list[Line]:
     """Name the schedule of a job that one started, or that somebody started for it."""
     kind, _, rest = job_id.partition(":")
     name = rest.rpartition(":")[0]
-    if kind not in _OF_SCHEDULES or not name:
+    if kind not in wording.OF_SCHEDULES or not name:
         return []
-    return [Line("Schedule", name, _OF_SCHEDULES[kind])]
+    return [Line("Schedule", name, wording.OF_SCHEDULES[kind])]
 
 
 def _usage(run: Run) -> Table:

@@ -62,6 +62,19 @@ REASONS: Mapping[Reason, str] = {
     Reason.WORKER_LOST: "Workers vanished with it in hand too often, before it ever started.",
 }
 
+# What the ids of a schedule's jobs begin with (`dispatch.ids`), and what that says.
+OF_SCHEDULES: Mapping[str, str] = {"repeat": "", "manual": "started by hand"}
+
+_GONE = (
+    "Its data are gone: a job's id and data are kept for a day after it completed or was refused, and for"
+    " seven days after it failed."
+)
+_ANEW = "Run it anew with `manage.py run`."
+_ANEW_OF_SCHEDULE = (
+    "Start its schedule anew, if that is still there: “Run now” among the schedules, or `manage.py run"
+    " --trigger ID`."
+)
+
 _EXIT_CODES = {
     0: "ended by itself",
     1: "trouble outside the agent",
@@ -88,6 +101,12 @@ def outcome_sentence(outcome: str) -> str:
 def reason_sentence(reason: str | None) -> str:
     """Explain a reason; a word of a later version has no explanation here."""
     return REASONS.get(Reason(reason), "") if reason in set(Reason) else ""
+
+
+def data_gone(job_id: str) -> str:
+    """Say that the data of an ended job are gone, and how work like it is started; its id says by what."""
+    is_schedules = job_id.startswith(tuple(f"{kind}:" for kind in OF_SCHEDULES))
+    return f"{_GONE} {_ANEW_OF_SCHEDULE if is_schedules else _ANEW}"
 
 
 def exit_code(code: int | None, reason: str | None = None) -> str:

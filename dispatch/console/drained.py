@@ -48,6 +48,8 @@ def _absent(host: str, roster: Roster | Unreachable) -> str:
 def undrained(host: str, held: Switches, ended: Undrained, *, on: str = "") -> list[str]:
     """Say what ended, and what still keeps the host from taking jobs."""
     said = f"{host} takes jobs again{on}." if ended.was_drained else f"{host} was not drained{on}."
+    if ended.took_back:
+        said += " The request to stop that came with its drain is taken back."
     notes = []
     if held.fleet is not None:
         notes.append(f"The whole fleet is paused all the same; {ended_by(FLEET)} ends that.")

@@ -60,8 +60,14 @@ def _facts(found: Roster | Unreachable, answer: Mapping[str, Any]) -> FleetFacts
         queues={name: queues[name] for name in names.union(queues, None)},
         pause=_pause(answer["pause"]),
         stops=tuple(
-            StopAsked(host=host, at_ms=number(at), by=one_line(by), reason=one_line(reason))
-            for host, at, by, reason in answer["stops"]
+            StopAsked(
+                host=host,
+                at_ms=number(at),
+                by=one_line(by),
+                reason=one_line(reason),
+                came_with_drain=comes_with == "drain",
+            )
+            for host, at, by, reason, comes_with in answer["stops"]
         ),
         pending=dict(answer["pending"]),
         drained=frozenset(answer["drained"]),

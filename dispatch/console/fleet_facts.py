@@ -22,12 +22,16 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopAsked:
-    """A request to one host to stop what it runs, that nobody has taken back."""
+    """A request to one host to stop what it runs, that nobody has taken back.
+
+    `came_with_drain`: the end of the host's drain takes it back, and the end of the fleet's pause does not.
+    """
 
     host: str
     by: str = ""
     reason: str = ""
     at_ms: int | None = None
+    came_with_drain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

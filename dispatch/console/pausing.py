@@ -13,7 +13,7 @@ from dispatch.console import pause_shown
 from dispatch.console.fleet_words import named
 from dispatch.console.queues import KnownQueues, known_queues, read_queues
 from dispatch.console.server import Server
-from dispatch.console.switched import MOST_NAMED, counted, missing, switching
+from dispatch.console.switched import MOST_NAMED, counted, missing, switching, taken_back
 from hosts import keys, names, switches
 from hosts.switches import PauseFlag, Switches
 
@@ -45,11 +45,13 @@ class Paused:
 class ResumedAll:
     """Which pauses were ended: those of these queues, and the fleet's where `fleet`.
 
-    `before` is how the switches stood right before it.
+    `taken_back` are the hosts that are no longer asked to stop; `before` is how the switches stood right
+    before it.
     """
 
     fleet: bool
     queues: tuple[str, ...]
+    taken_back: tuple[str, ...]
     found: KnownQueues
     before: Switches
 
@@ -63,7 +65,8 @@ class ResumedAll:
         what = FLEET if self.fleet else counted(self.queues)
         there = names.union(self.found.names, self.queues)
         listed = counted(there) if len(there) > 1 else f"queue: {counted(there)}"
-        return f"{f'Resumed {what}' if what else 'Nothing was paused'}{on}; {listed}."
+        said = f"{f'Resumed {what}' if what else 'Nothing was paused'}{on}; {listed}."
+        return said + taken_back(self.taken_back)
 
     @property
     def own_pauses(self) -> tuple[str, ...]:
@@ -72,29 +75,42 @@ class ResumedAll:
 
     def notes(self) -> Iterator[str]:
         """Say what may have been left out."""
-        if gap := missing(self.found):
-            yield f"{gap} Run it again when that is mended."
+        yield from _left_out(self.found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedFleet:
-    """Whether there was a pause of the fleet, that was `ended`; and what holds its queues now."""
+    """Whether there was a pause of the fleet, that was `ended`; and what holds its queues now.
+
+    `taken_back` are the hosts that are no longer asked to stop.
+    """
 
     ended: bool
+    taken_back: tuple[str, ...]
+    found: KnownQueues
     held: Switches
 
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The same as scopes of pauses."""
+        return (keys.FLEET,) if self.ended else ()
+
     def said(self, *, on: str = "") -> str:
-        """Say what ended, and how many pauses still hold."""
+        """Say what ended, and which pauses still hold."""
         what = "The pause of the whole fleet is ended" if self.ended else f"{FLEET} was not paused"
         rest = self.held.paused_queues
         still = f"still paused: {counted(rest)}" if rest else "no queue is paused any more"
-        return f"{what[:1].upper()}{what[1:]}{on}; {still}."
+        return f"{what[:1].upper()}{what[1:]}{on}; {still}.{taken_back(self.taken_back)}"
 
     @property
     def still(self) -> tuple[str, ...]:
         """Each pause that still holds, in words."""
         scopes = {keys.FLEET: self.held.fleet, **self.held.queues}
         return tuple(pause_shown.of(scope, flag) for scope, flag in scopes.items() if flag)
+
+    def notes(self) -> Iterator[str]:
+        """Say what may have been left out."""
+        yield from _left_out(self.found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +156,15 @@ def resume_all(server: Server, found: KnownQueues) -> ResumedAll:
     """End every pause and every request of the fleet's to stop; no drain."""
     with switching(server, "resumed", (), lambda: found.names):
         before = switches.read(server.client, found.names)
-        scopes = switches.resume_all(server.client, queues=found.names, hosts=found.hosts)
+        ended = switches.resume_all(server.client, queues=found.names, hosts=found.hosts)
     # The list of known queues is anybody's to write: what is no queue of ours is not shown.
-    ours = tuple(filter(names.is_queue, scopes))
-    return ResumedAll(fleet=keys.FLEET in scopes, queues=ours, found=found, before=before)
+    return ResumedAll(
+        fleet=keys.FLEET in ended.scopes,
+        queues=tuple(filter(names.is_queue, ended.scopes)),
+        taken_back=ended.taken_back,
+        found=found,
+        before=before,
+    )
 
 
 def resume_fleet(server: Server, found: KnownQueues) -> ResumedFleet:
@@ -151,7 +172,7 @@ def resume_fleet(server: Server, found: KnownQueues) -> ResumedFleet:
     with switching(server, "resumed", (), lambda: found.names):
         ended = switches.resume_fleet(server.client, hosts=found.hosts)
         held = switches.read(server.client, found.names)
-    return ResumedFleet(ended=ended, held=held)
+    return ResumedFleet(ended=bool(ended.scopes), taken_back=ended.taken_back, found=found, held=held)
 
 
 def resume(server: Server, queues: Sequence[str]) -> Resumed:
@@ -160,3 +181,9 @@ def resume(server: Server, queues: Sequence[str]) -> Resumed:
         ended = switches.resume(server.client, queues)
         held = switches.read(server.client, queues)
     return Resumed(queues=tuple(queues), ended=ended, held=held)
+
+
+def _left_out(found: KnownQueues) -> Iterator[str]:
+    """Say that there may be pauses, and requests to stop, of what could not be looked up."""
+    if gap := missing(found):
+        yield f"{gap} Requests to stop may stand as well. Run it again when that is mended."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from dispatch.ids import MANUAL, OCCURRENCE, local_id, natural_id, rq_id
+from dispatch.ids import local_id, natural_id, rq_id
 from dispatch.jobs import JobData, Kind
 from dispatch.queue import keys
 from dispatch.queue.new_jobs import LOCAL
@@ -15,19 +15,10 @@ from dispatch.queue.producer import Exists, Producer
 from hosts import capabilities
 from hosts.names import is_queue
 from pidispatch_site.errors import ConfigurationError, OperationalError
+from runs import wording
 
 if TYPE_CHECKING:
     import redis
-
-_FORGOTTEN = (
-    "Its data are gone: a job's id and data are kept for a day after it completed or was refused, and for"
-    " seven days after it failed."
-)
-_ANEW = "Run it anew with `manage.py run`."
-_ANEW_OF_SCHEDULE = (
-    "Start its schedule anew, if that is still there: “Run now” among the schedules, or `manage.py run"
-    " --trigger ID`."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +38,7 @@ def again(client: redis.Redis, given: str) -> Again:
     """
     place = find(client, given)
     if place is None:
-        is_schedules = (natural_id(given) or given).startswith((OCCURRENCE, MANUAL))
-        raise ConfigurationError(f"{_FORGOTTEN} {_ANEW_OF_SCHEDULE if is_schedules else _ANEW}")
+        raise ConfigurationError(wording.data_gone(natural_id(given) or given))
     job, entry = place.job, place.entry
     if not isinstance(job, JobData):
         raise ConfigurationError(

@@ -8,8 +8,10 @@ from typing import Any
 from dispatch.console.arguments import one_line
 from dispatch.console.counts import number_of
 from dispatch.console.instants import span, stamp
+from dispatch.console.pause_shown import ended_by
 from dispatch.console.stopped import SCAN, SHARED, SWITCH, VALKEY, Fate, Stopped, Why, hides_containers
-from hosts.stops import Confirmed
+from hosts.keys import FLEET
+from hosts.stops import Confirmed, Standing
 from runs import labels
 
 _GAP = "  "
@@ -29,7 +31,7 @@ def switched(found: Stopped) -> str:
     if SWITCH in found.gaps:
         return f"{found.only or 'The whole fleet'} may take jobs: what held it back does so no more."
     if found.only is None:
-        return "The whole fleet is paused, until `manage.py resume`."
+        return f"The whole fleet is paused, until {ended_by(FLEET)}."
     return f"{found.only} takes no job, until `manage.py undrain {found.only}`."
 
 
@@ -175,3 +177,17 @@ def as_data(found: Stopped) -> dict[str, Any]:
             for one in found.fates
         ],
     }
+
+
+def request_as_data(asked: Standing) -> dict[str, Any]:
+    """Give a request that stands in the shape of the log of actions, named as a pause's fields are."""
+    comes_with = "drain" if asked.came_with_drain else "pause"
+    return {"by": asked.by, "reason": asked.reason, "since": asked.at_ms or None, "with": comes_with}
+
+
+def requests_as_data(asked: Mapping[str, Standing]) -> list[dict[str, Any]]:
+    """Give the requests that stand for hosts likewise, those that are alike together."""
+    alike: dict[Standing, list[str]] = {}
+    for host, one in asked.items():
+        alike.setdefault(one, []).append(host)
+    return [{"hosts": hosts, **request_as_data(one)} for one, hosts in alike.items()]

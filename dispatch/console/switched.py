@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError, ResponseError
 
+from dispatch.console.fleet_words import named
 from dispatch.console.queues import KnownQueues
 from dispatch.console.server import Server, confirming
 from hosts import switches
@@ -25,8 +26,13 @@ def counted(queues: Sequence[str]) -> str:
     if len(queues) < 2:
         return "".join(queues)
     more = len(queues) - MOST_NAMED
-    named = ", ".join(queues[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"{len(queues)} queues: {named}"
+    listed = ", ".join(queues[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{len(queues)} queues: {listed}"
+
+
+def taken_back(hosts: Sequence[str]) -> str:
+    """Say whose requests to stop were taken back, as a sentence behind another; blank: nobody's."""
+    return f" Requests to stop that were taken back: {named(hosts, most=MOST_NAMED)}." if hosts else ""
 
 
 def missing(found: KnownQueues) -> str | None:

@@ -9,7 +9,9 @@ from typing import Any
 from dispatch.console.drained import drained, undrained
 from dispatch.console.pause_shown import as_data
 from dispatch.console.server import Server, confirming
-from hosts import roster, switches
+from dispatch.console.stop_shown import request_as_data
+from hosts import roster, stops, switches
+from hosts.switches import PauseFlag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +46,17 @@ def drain(server: Server, order: Order) -> Turned:
 
 
 def undrain(server: Server, order: Order) -> Turned:
-    """Let it take jobs again, likewise."""
-    before = switches.read(server.client, (), host=order.host).drain
+    """Let it take jobs again, likewise; before and after have the request to stop, too, while it stands."""
+    drain = switches.read(server.client, (), host=order.host).drain
+    before = _with_request(server, order.host, drain)
     with confirming(server, "undrained", (order.host,), told_by="fleet"):
         ended = switches.undrain(server.client, order.host)
         held = switches.read(server.client, (), host=order.host)
+        after = _with_request(server, order.host, held.drain)
     said, *notes = undrained(order.host, held, ended)
-    return Turned(said=said, notes=tuple(notes), before=as_data(before), after=as_data(held.drain))
+    return Turned(said=said, notes=tuple(notes), before=before, after=after)
+
+
+def _with_request(server: Server, host: str, drain: PauseFlag | None) -> Any:
+    asked = stops.standing(server.client, [host]).get(host)
+    return as_data(drain) if asked is None else {**(as_data(drain) or {}), "stop": request_as_data(asked)}

@@ -18,12 +18,13 @@ from dispatch.console import pausing
 from dispatch.console.arguments import one_line
 from dispatch.console.pause_shown import as_data
 from dispatch.console.pausing import FLEET
-from dispatch.console.queues import read_queues
+from dispatch.console.queues import KnownQueues, read_queues
 from dispatch.console.server import Server
+from dispatch.console.stop_shown import requests_as_data
 from dispatch.console.switched import MOST_NAMED, switching
 from dispatch.pages import audit
 from dispatch.pages.acting import acting, by
-from hosts import keys, switches
+from hosts import keys, stops, switches
 from pidispatch_site.errors import OperationalError
 
 _OF_FLEET = "Resuming the whole fleet"
@@ -51,9 +52,9 @@ def resume_all(request: HttpRequest, *, reason: str) -> Done:
     """End every pause and every request of the fleet's to stop; no drain. Raises PidispatchError."""
     with _recorded(request, "resume", (), reason) as (server, done):
         found = read_queues(server.client)
-        done.before = _before(server, "resumed", (), asked_of=found.names)
+        done.before = _before_resuming(server, found)
         resumed = pausing.resume_all(server, found)
-        done.after = {"ended": list(resumed.scopes)}
+        done.after = _ended(resumed)
         done.said, done.notes = resumed.said(), list(resumed.notes())
         if resumed.own_pauses:
             done.notes.insert(0, _listed("Pauses of single queues that ended:", resumed.own_pauses))
@@ -64,12 +65,12 @@ def resume_fleet(request: HttpRequest, *, reason: str) -> Done:
     """End the fleet's pause with its requests to stop, and no other. Raises PidispatchError."""
     with _recorded(request, "resume", (), reason) as (server, done):
         found = read_queues(server.client)
-        done.before = _before(server, "resumed", (), asked_of=found.names)
+        done.before = _before_resuming(server, found)
         resumed = pausing.resume_fleet(server, found)
-        done.after = {"ended": [keys.FLEET] if resumed.ended else []}
-        done.said = resumed.said()
+        done.after = _ended(resumed)
+        done.said, done.notes = resumed.said(), list(resumed.notes())
         if resumed.still:
-            done.notes.append(_listed("Pauses that still hold:", resumed.still))
+            done.notes.insert(0, _listed("Pauses that still hold:", resumed.still))
     return done
 
 
@@ -109,3 +110,17 @@ def _before(server: Server, verb: str, queues: Sequence[str], *, asked_of: Seque
         held = switches.read(server.client, asked_of)
     flags = {keys.FLEET: held.fleet, **held.queues}
     return {scope: as_data(flag) for scope, flag in flags.items() if flag}
+
+
+def _before_resuming(server: Server, found: KnownQueues) -> dict[str, Any]:
+    """Read likewise how the switches stand, and the requests to stop where there are some."""
+    before = _before(server, "resumed", (), asked_of=found.names)
+    with switching(server, "resumed", (), lambda: found.names):
+        asked = stops.standing(server.client, found.hosts)
+    return {**before, "stops": requests_as_data(asked)} if asked else before
+
+
+def _ended(resumed: pausing.ResumedAll | pausing.ResumedFleet) -> dict[str, Any]:
+    """Tell the log what ended: scopes of pauses, and hosts that are no longer asked to stop, if any were."""
+    ended = {"ended": list(resumed.scopes)}
+    return {**ended, "takenBack": list(resumed.taken_back)} if resumed.taken_back else ended

@@ -57,7 +57,7 @@ class RunningLine:
 class SwitchView:
     """The switch at `seen_at`. `notes` are half-switched states and what cannot be seen.
 
-    `has_both`: the fleet is paused and queues by themselves, too.
+    `has_both`: the fleet is paused, or a request of its to stop stands, and queues are paused by themselves.
     """
 
     state: SwitchState
@@ -96,7 +96,7 @@ def view(facts: FleetFacts, running: Running | None, *, queues: Sequence[str] = 
         more_running=max(0, len(ones) - MOST_ROWS),
         running_head=_running_head(running),
         has_pause=bool(facts.pause or facts.stops or own),
-        has_both=bool(facts.pause and own),
+        has_both=bool(own and (facts.pause or not all(stop.came_with_drain for stop in facts.stops))),
         seen_at=stamp(facts.now_ms),
     )
 
@@ -131,13 +131,19 @@ def _notes(facts: FleetFacts, running: Running | None) -> list[str]:
 def _asked(stop: StopAsked, facts: FleetFacts) -> str:
     before = f" before {stamp(stop.at_ms)}" if stop.at_ms else ""
     by = f", asked by {stop.by}" if stop.by else ""
-    if facts.pause:
-        ends = "Resuming everything takes that back."
-    elif stop.host in facts.drained:
-        ends = "Ending its drain takes that back."
-    else:
-        ends = "The fleet is not paused, but this stands. Resuming everything takes it back."
-    return f"{stop.host} stops what it had begun{before}{by}. {ends}"
+    return f"{stop.host} stops what it had begun{before}{by}. {_taken_back_by(stop, facts)}"
+
+
+def _taken_back_by(stop: StopAsked, facts: FleetFacts) -> str:
+    """Say what takes a request back: the end of the drain that it came with, or that of the fleet's pause."""
+    if stop.came_with_drain:
+        drain = "Ending its drain" if stop.host in facts.drained else "Its drain is over; undraining it"
+        return (
+            f"{drain} takes that back, and so does resuming everything; resuming the fleet's pause only does"
+            " not."
+        )
+    stands = "" if facts.pause else "The fleet is not paused, but this stands. "
+    return f"{stands}Resuming everything, or the fleet's pause only, takes that back."
 
 
 def _queue(look: QueueLook, facts: FleetFacts) -> QueueLine:

@@ -181,9 +181,8 @@ def test_what_stands_in_valkey_is_read_as_it_is(valkey):
     appear(valkey, "alpha", skew_ms=-6_000, caps="s:default")
     remember(valkey, "bravo", age_ms=DAY_MS)
     valkey.rpush(keys.pending_records(host_id("bravo")), "1", "2")
-    valkey.hset(
-        keys.stop_request("bravo"), mapping={"id": "1", "at": now_ms(valkey), "by": "ann", "reason": "x"}
-    )
+    asked = {"id": "1", "at": now_ms(valkey), "by": "ann", "reason": "x", "with": "drain"}
+    valkey.hset(keys.stop_request("bravo"), mapping=asked)
     switches.pause(valkey, ["pi-jobs@bravo"], by="me", reason="gone")
     switches.drain(valkey, "bravo", by="me", reason="")
     before = everything(valkey)
@@ -208,7 +207,8 @@ def test_what_stands_in_valkey_is_read_as_it_is(valkey):
         "gone",
     )
     assert (facts.pause, facts.pending) == (None, {host_id("bravo"): 2})
-    assert [(one.host, one.by, one.reason) for one in facts.stops] == [("bravo", "ann", "x")]
+    (asked,) = facts.stops
+    assert (asked.host, asked.by, asked.reason, asked.came_with_drain) == ("bravo", "ann", "x", True)
     assert facts.now_ms - facts.stops[0].at_ms < 60_000
     assert everything(valkey) == before
 

@@ -88,7 +88,7 @@ def test_a_stop_of_nothing_is_proven_and_what_was_paused_stays_so(manage, valkey
 
     assert (code, out.splitlines()) == (
         0,
-        ["No container was running.", "The whole fleet is paused, until `manage.py resume`."],
+        ["No container was running.", "The whole fleet is paused, until `manage.py resume --fleet-only`."],
     )
     assert err.startswith(f"Valkey: {valkey_url}")
     assert "Asked to stop what runs: nobody, no host is known." in err
@@ -141,7 +141,8 @@ def test_a_host_that_nobody_knows_is_no_proof(manage, valkey):
     code, _, err = manage("stop", "--host", "There")
 
     assert (code, "`manage.py undrain There` takes back" in err) == (1, True)
-    manage("undrain", "There")
+    taken_back = " The request to stop that came with its drain is taken back.\n"
+    assert manage("undrain", "There")[1].endswith(taken_back)
     assert valkey.keys("*There*") == []
 
 
@@ -225,9 +226,9 @@ def test_a_drain_ended_under_a_pause_of_the_fleet_says_what_still_holds(manage, 
 def test_after_a_stop_every_command_names_the_one_that_ends_all_of_it(manage, valkey):
     Host(valkey).enqueue("local-1")
     know(valkey, HOST_ID, "there")
-    manage("stop", "--timeout", "0")
 
-    for words in (("why", "local-1"), ("queue",), ("fleet",), ("undrain", "there")):
+    stop = ("stop", "--timeout", "0")
+    for words in (stop, ("why", "local-1"), ("queue",), ("fleet",), ("undrain", "there")):
         said = " ".join(" ".join(manage(*words)[1:]).split())
         assert set(re.findall("`manage.py (resume[^`]*)`", said)) == {"resume --fleet-only"}, words
     manage("resume", "--fleet-only")

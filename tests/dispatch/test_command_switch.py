@@ -148,7 +148,16 @@ def test_a_resume_names_the_pauses_of_others_that_it_ends_and_can_leave_them(cal
         call("resume", THERE, "--fleet-only")
 
 
-def test_resuming_takes_back_what_asks_any_known_host_to_stop_and_ends_no_drain(call, valkey, valkey_url):
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["resume"], "Nothing was paused on {}; 2 queues: {}, {}."),
+        (["resume", "--fleet-only"], "The whole fleet was not paused on {}; no queue is paused any more."),
+    ],
+)
+def test_resuming_takes_back_what_asks_any_known_host_to_stop_and_ends_no_drain(
+    call, valkey, valkey_url, words, says
+):
     register(valkey, "alive", routes="false")
     know(valkey, "0" * 16, "gone")
     valkey.sadd(keys.QUEUES_KNOWN, THERE)
@@ -156,20 +165,31 @@ def test_resuming_takes_back_what_asks_any_known_host_to_stop_and_ends_no_drain(
         valkey.hset(keys.stop_request(name), "by", "me")
         valkey.hset(keys.drain(name), "by", "me")
 
-    said, _ = call("resume")
+    said, again = (call(*words)[0] for _ in range(2))
 
-    assert said == f"Nothing was paused on {valkey_url}; 2 queues: {QUEUE}, {THERE}.\n"
+    assert again == f"{says.format(valkey_url, QUEUE, THERE)}\n"
+    assert said == f"{again[:-1]} Requests to stop that were taken back: alive, gone, there.\n"
     assert not list(valkey.scan_iter("stop:req:*"))
     assert len(list(valkey.scan_iter("drain:*"))) == 3
 
 
 def test_a_source_of_names_that_cannot_be_read_keeps_nobody_from_switching(call, valkey):
+    know(valkey, "0" * 16, "gone")
+    valkey.hset(keys.stop_request("gone"), "by", "me")
     valkey.set(keys.HOSTS_LIVE, "somebody else's")
+    fleet_only = ["resume", "--fleet-only"]
 
-    said = [call(*words)[1] for words in (["pause"], ["pause", QUEUE], ["queue"], ["resume"])]
+    said = [call(*words)[1] for words in (["pause"], ["pause", QUEUE], ["queue"], fleet_only, ["resume"])]
+    left = valkey.keys("stop:req:*")
+    valkey.delete(keys.HOSTS_LIVE)
+    mended = call(*fleet_only)
 
     assert all("could be looked up (registry: wrong-type): there may be more" in one for one in said), said
     assert "The pause holds those as well." in said[0]
+    stand = "Requests to stop may stand as well. Run it again when that is mended.\n"
+    assert [one.endswith(stand) for one in said] == [False, False, False, True, True]
+    assert left == [b"stop:req:gone"]
+    assert ("that were taken back: gone." in mended[0], mended[1]) == (True, "")
 
 
 def test_a_name_that_was_never_heard_of_is_paused_and_asked_about(call, valkey_url):

@@ -380,7 +380,7 @@ def test_a_host_never_heard_of_is_drained_and_asked_about_and_proves_nothing(gro
     assert "is the name right?" in " ".join(stop_shown.asked(found))
     assert stop_shown.lines(found) == ["No container was found."]
     assert "`manage.py undrain betta` takes back" in stop_shown.remedy(found)
-    assert switches.undrain(ground.client, "betta") == switches.Undrained(True, False)
+    assert switches.undrain(ground.client, "betta") == switches.Undrained(True, False, True)
 
 
 def test_a_host_that_is_heard_of_while_it_is_asked_is_known(ground):

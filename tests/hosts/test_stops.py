@@ -51,7 +51,7 @@ def test_one_host_is_drained_and_asked_and_no_other_is(valkey):
     assert (held.fleet, held.drain.since_ms, held.drain.until_ms) == (None, asked.at_ms, None)
     assert read(valkey, host="beta").stop == asked
     assert read(valkey, host="alpha").stop is None
-    assert switches.undrain(valkey, "beta") == switches.Undrained(True, False)
+    assert switches.undrain(valkey, "beta") == switches.Undrained(True, False, True)
     assert read(valkey, host="beta") == Asked()
 
 
@@ -200,3 +200,19 @@ def test_only_the_own_unanswered_request_is_taken_back(valkey, stands, answered,
 
     assert stops.withdraw_cancel(valkey, "local-1", request_id="mine") == told
     assert valkey.exists(keys.cancel_request("local-1")) == left
+
+
+def test_what_stands_is_told_with_who_and_why_and_what_it_came_with(valkey):
+    drains = stops.ask(valkey, (), by="bob", reason="disk", request_id="r1", only="beta")
+    fleets = stops.ask(valkey, ("alpha",), by="a" * 999, reason="fire", request_id="r2")
+    valkey.set(keys.stop_request("gamma"), "x")
+    valkey.hset(keys.stop_request("delta"), mapping={"at": "9" * 400, "with": b"\xff"})
+
+    blank = stops.Standing(by="", reason="", at_ms=0, came_with_drain=False)
+    assert stops.standing(valkey, ("alpha", "beta", "gamma", "delta", "nobody")) == {
+        "alpha": stops.Standing(by="a" * 500, reason="fire", at_ms=fleets.at_ms, came_with_drain=False),
+        "beta": stops.Standing(by="bob", reason="disk", at_ms=drains.at_ms, came_with_drain=True),
+        "gamma": blank,
+        "delta": blank,
+    }
+    assert stops.standing(valkey, ()) == {}

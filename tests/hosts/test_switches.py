@@ -158,11 +158,11 @@ def test_resume_of_everything_ends_pauses_and_requests_to_stop_but_no_drain(valk
     for key in ("stop:req:mac", "stop:req:other", "drain:mac", "stop:ack:mac"):
         valkey.hset(key, "by", "x")
 
-    ended = switches.resume_all(valkey, queues=("pi-jobs@found", A), hosts=("mac",))
+    ended = switches.resume_all(valkey, queues=("pi-jobs@found", A), hosts=("none", "mac"))
 
-    assert ended == ("*", "pi-jobs", "pi-jobs@found", "pi-jobs@mac")
+    assert ended == switches.Resumed(("*", "pi-jobs", "pi-jobs@found", "pi-jobs@mac"), ("mac",))
     assert set(valkey.keys()) == {b"queues:known", b"stop:req:other", b"drain:mac", b"stop:ack:mac"}
-    assert switches.resume_all(valkey) == ()
+    assert switches.resume_all(valkey, hosts=("none", "mac")) == switches.Resumed((), ())
 
 
 @pytest.mark.parametrize("asked", [["stop"], ["drain", "stop"], ["stop", "drain"], ["older"], ["text"]])
@@ -181,7 +181,9 @@ def test_the_end_of_the_fleets_pause_takes_its_requests_to_stop_back_and_nothing
             only = "mac" if one == "drain" else None
             stops.ask(valkey, ("mac",), by="ann", reason="fire", request_id="r", only=only)
 
-    assert [switches.resume_fleet(valkey, hosts=("mac", "pc")) for _ in range(2)] == [True, False]
+    found = [switches.resume_fleet(valkey, hosts=("none", "pc", "mac")) for _ in range(2)]
+
+    assert found == [switches.Resumed(("*",), ("mac",)), switches.Resumed((), ())]
     assert set(valkey.keys()) == kept
 
 
@@ -230,7 +232,9 @@ def test_the_end_of_a_drain_takes_back_the_request_that_came_with_it_and_never_t
         else:
             stops.ask(valkey, ("mac",), by="ann", reason="fire", request_id="r", only=only)
 
-    assert switches.undrain(valkey, "mac").is_asked_to_stop is stands
+    ended = switches.undrain(valkey, "mac")
+
+    assert (ended.is_asked_to_stop, ended.took_back) == (stands, not stands)
     assert sorted(valkey.keys("stop:*")) == [b"stop:req:mac"] * stands + [b"stop:req:pc"]
 
 

@@ -52,6 +52,8 @@ class Command(BaseCommand):
         self.stdout.write(fleet.said(on=on))
         for pause in fleet.still:
             self.stderr.write(f"Still holds: {one_line(pause)}")
+        for note in fleet.notes():
+            self.stderr.write(note)
 
     def _everything(self, server: Server, on: str) -> None:
         all_of_it = pausing.resume_all(server, read_queues(server.client))

@@ -8,7 +8,7 @@
 -- Answers one JSON text, since a reader takes long over thousands of small ones:
 --   {"now": ms, "pause": flag,
 --    "queues": [[name, waiting, in hand, started, sleeping, sleepers, last beat, flag], ...],
---    "stops": [[host, at, by, reason], ...], "pending": [[host-id, count], ...],
+--    "stops": [[host, at, by, reason, with], ...], "pending": [[host-id, count], ...],
 --    "drained": [host, ...]}
 --   Sleepers are [held, for a cap, for a pause window, for another try]. A figure is -1 where it cannot be read. A flag is ['1', by, reason, since, until], or ['0'] when it does not
 --   hold; texts are cut to 500 bytes. Nothing to tell is {} for a list.
@@ -83,7 +83,7 @@ end
 local stops, drained = {}, {}
 for _, host in ipairs(asked.hosts) do
   if redis.call('EXISTS', STOP .. host) == 1 then
-    table.insert(stops, {host, unpack(texts(STOP .. host, 'at', 'by', 'reason'))})
+    table.insert(stops, {host, unpack(texts(STOP .. host, 'at', 'by', 'reason', 'with'))})
   end
   if holds(DRAIN .. host, now) then
     table.insert(drained, host)

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
 
 from dispatch.pages import fleet_reroute, fleet_rerouting
-from hosts import switches
+from hosts import stops, switches
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import appear
 from tests.dispatch.queuekit import Host, age_beat, everything, listed
@@ -116,6 +116,23 @@ def test_a_drain_shows_what_goes_on_then_holds_and_is_in_the_log(valkey, environ
         "alpha",
         {"action": "host-undrain", "reason": "done", "before": as_kept, "after": None},
     )
+
+
+@pytest.mark.parametrize("only", ["alpha", None])
+def test_the_end_of_a_drain_keeps_in_the_log_which_request_to_stop_ended_or_stands(
+    only, valkey, environment, operator
+):
+    appear(valkey, "alpha")
+    asked = stops.ask(valkey, ("alpha",), by="ann", reason="fire", request_id="r1", only=only)
+    with environment():
+        done = operator.post(UNDRAIN, {"reason": "done"}, follow=True)
+
+    (_, entry) = logged()[0]
+    told = {"by": "ann", "reason": "fire", "since": asked.at_ms, "with": "drain" if only else "pause"}
+    drain = {"by": "ann", "reason": "fire", "since": asked.at_ms, "until": None} if only else {}
+    assert (entry["before"], entry["after"]) == ({**drain, "stop": told}, None if only else {"stop": told})
+    said = str(next(iter(done.context["messages"])))
+    assert ("The request to stop that came with its drain is taken back." in said) is bool(only)
 
 
 def test_a_name_that_was_never_seen_is_doubted_and_can_be_let_go(valkey, environment, operator):

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import override_settings
 
 from dispatch.console.rerunning import again, enqueue
-from dispatch.ids import Kind, local_id, rq_id
+from dispatch.ids import Kind, local_id, manual_id, occurrence_id, rq_id
 from dispatch.jobdata import CronTrigger
 from dispatch.jobs import decode, local_job
 from dispatch.queue import keys
@@ -217,12 +217,22 @@ def test_the_page_of_a_run_offers_it_for_as_long_as_the_queue_keeps_its_data(out
 
 
 @pytest.mark.parametrize(
-    ("trigger", "way"), [(None, "anew with `manage.py run`."), ("cron", "“Run now” among the schedules")]
+    ("job_id", "way"),
+    [
+        ("local-0123456789abcdef", "anew with `manage.py run`."),
+        (occurrence_id("nightly", instant=NOW), "“Run now” among the schedules"),
+        (manual_id("nightly", instant=NOW), "“Run now” among the schedules"),
+    ],
 )
-def test_whose_data_are_gone_is_started_anew_as_it_was_started(trigger, way):
-    said = again_gone(_ended(Outcome.FAILED, 30 * 86_400, trigger_type=trigger), NOW)
+def test_whose_data_are_gone_is_started_anew_as_it_was_started_by_its_page_and_by_a_click(
+    job_id, way, valkey
+):
+    said = again_gone(_ended(Outcome.FAILED, 30 * 86_400, job_id=job_id), NOW)
+    with pytest.raises(ConfigurationError) as clicked:
+        again(valkey, rq_id(job_id))
 
     assert way in said
+    assert said == f"It cannot be run again from here. {clicked.value}"
 
 
 def _ended(outcome, seconds, *, final=True, **more):

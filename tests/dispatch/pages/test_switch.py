@@ -24,7 +24,7 @@ from hosts import keys as hosts_keys
 from hosts import stops, switches
 from hosts.rows import Unreachable
 from tests.dispatch.consolekit import NOBODY
-from tests.dispatch.fleetkit import NOW, appear, fleet, host_id, queue, row
+from tests.dispatch.fleetkit import NOW, appear, fleet, host_id, queue, remember, row
 from tests.dispatch.queuekit import Host, everything, now_ms
 from tests.harness.worker_process import until
 
@@ -138,14 +138,27 @@ def test_the_page_says_how_the_switch_stands_what_it_holds_and_what_runs(two, as
         pytest.param(
             fleet(row("a"), stops=(StopAsked(host="a", at_ms=NOW, by="ann"),)),
             "good",
-            ["a stops what it had begun before 2027-01-15 08:00:00 UTC, asked by ann. The fleet is"],
+            [
+                "a stops what it had begun before 2027-01-15 08:00:00 UTC, asked by ann. The fleet is not",
+                "Resuming everything, or the fleet's pause only, takes that back.",
+            ],
             id="a request stands without the pause",
         ),
         pytest.param(
-            fleet(row("a"), stops=(StopAsked(host="a"),), drained=frozenset("a")),
+            fleet(row("a"), stops=(StopAsked(host="a", came_with_drain=True),), drained=frozenset("a")),
             "good",
-            ["Ending its drain takes that back", "Drained: a takes no job", "paused; its host is drained"],
+            [
+                "Ending its drain takes that back",
+                "the fleet's pause only does not.",
+                *("Drained: a takes no job", "paused; its host is drained"),
+            ],
             id="one host is stopped",
+        ),
+        pytest.param(
+            fleet(row("a"), stops=(StopAsked(host="a", came_with_drain=True),), pause=ANN),
+            "bad",
+            ["Its drain is over; undraining it takes that back", "the fleet's pause only does not."],
+            id="one host was stopped and its drain is over",
         ),
         pytest.param(
             fleet(roster=Unreachable("timeout"), pause=ANN),
@@ -202,7 +215,7 @@ def test_pause_and_resume_are_confirmed_done_and_logged(two, ask, names):
 
 
 def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_fleets_pause_stays(two, ask):
-    stops.ask(two, ("alpha",), by="ann", reason="", request_id="r1")
+    stop = stops.ask(two, ("alpha",), by="ann", reason="", request_id="r1")
     switches.pause(two, ("pi-jobs@beta",), by="ann", reason="")
 
     refused = ask(FORMS[1], post={"queue": "pi-jobs@beta", "reason": ""}, status=200)
@@ -213,10 +226,18 @@ def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_
         "Still paused: pi-jobs@beta, because the whole fleet is paused. Resuming the whole fleet ends that."
         in refused
     )
-    assert all_of_it == "Resumed the whole fleet; 3 queues: pi-jobs, pi-jobs@alpha, pi-jobs@beta."
+    assert all_of_it == (
+        "Resumed the whole fleet; 3 queues: pi-jobs, pi-jobs@alpha, pi-jobs@beta."
+        " Requests to stop that were taken back: alpha."
+    )
     assert "Nothing was paused; 3 queues: " in nothing
     assert not two.exists(hosts_keys.stop_request("alpha"))
-    assert logged()[0][2]["after"] == {"confirmed": False, "known": {"ended": ["pi-jobs@beta"]}}
+    refusal, done, idle = (entry for _, _, entry in logged())
+    assert refusal["after"] == {"confirmed": False, "known": {"ended": ["pi-jobs@beta"]}}
+    asked = {"hosts": ["alpha"], "by": "ann", "reason": "", "since": stop.at_ms, "with": "pause"}
+    assert (sorted(done["before"]), done["before"]["stops"]) == (["*", "stops"], [asked])
+    assert done["after"] == {"ended": ["*"], "takenBack": ["alpha"]}
+    assert (idle["before"], idle["after"]) == ({}, {"ended": []})
 
 
 def test_the_fleets_pause_can_be_ended_alone_and_each_way_says_whose_pauses_end_and_stay(two, ask):
@@ -242,13 +263,42 @@ def test_the_fleets_pause_can_be_ended_alone_and_each_way_says_whose_pauses_end_
     assert re.search(f"Pauses that end {fleets} .*: fire {bobs} .*: disk", asked[FORMS[1]])
     assert "Pauses that stay" not in asked[FORMS[1]]
     assert re.search(f"Pauses that end {bobs} .*: disk Pauses that stay {fleets} .*: fire", one)
-    assert said.startswith("The pause of the whole fleet is ended; still paused: pi-jobs@beta. Pauses that")
+    assert said.startswith(
+        "The pause of the whole fleet is ended; still paused: pi-jobs@beta."
+        " Requests to stop that were taken back: alpha. Pauses that"
+    )
     assert f"Pauses that still hold:\n{bobs}" in said
     assert left == (["pi-jobs@beta"], [b"stop:req:beta"])
     assert "its requests to stop are taken back" in asked[only]
+    for host, note in (("alpha", "or the fleet's pause only, takes that back."), ("beta", "only does not.")):
+        assert re.search(rf"{host} stops what it had begun before [^.]*\. [^.]*{note}", asked[only]), host
     assert "Shown wherever" not in asked[only]
     assert f"Pauses of single queues that ended:\n{bobs}" in everything
-    assert (logged()[0][2]["action"], logged()[0][2]["after"]) == ("resume", {"ended": ["*"]})
+    first = logged()[0][2]
+    assert (first["action"], first["after"]) == ("resume", {"ended": ["*"], "takenBack": ["alpha"]})
+    assert [(one["hosts"], one["with"]) for one in first["before"]["stops"]] == [
+        (["alpha"], "pause"),
+        (["beta"], "drain"),
+    ]
+
+
+def test_a_request_that_stands_alone_is_taken_back_and_one_of_a_host_that_is_not_found_is_told(two, ask):
+    for name in ("alpha", "beta"):
+        two.hset(hosts_keys.stop_request(name), "by", "ann")
+    remember(two, "gone", age_ms=0)
+    two.hset(hosts_keys.stop_request("gone"), "by", "ann")
+    switches.pause(two, ("pi-jobs@beta",), by="bob", reason="disk")
+    offered = ask(PAGE)
+    two.set(hosts_keys.HOSTS_LIVE, "somebody else's")
+
+    said = ask(RESUME_FLEET, post={"reason": "out"})
+
+    assert "Resume the fleet's pause only…" in offered
+    assert "The whole fleet was not paused; still paused: pi-jobs@beta. Requests to stop that" in said
+    assert "that were taken back: alpha, beta." in said
+    assert "(registry: wrong-type): there may be more than are named here. Requests to stop may stand" in said
+    assert two.keys("stop:req:*") == [b"stop:req:gone"]
+    assert logged()[0][2]["after"] == {"ended": [], "takenBack": ["alpha", "beta"]}
 
 
 @pytest.mark.django_db(transaction=True)
