@@ -48,14 +48,14 @@ def stage(
 ) -> Iterator[Stage]:
     """The console of a fleet at work, in a browser; the tests of a file follow one another on it.
 
-    A file's JUDGES_LINKS says whether it judges what links lead to (`console_person.Person`).
+    A file's JUDGED_ELSEWHERE are kinds of pages that another one judges (`console_person.Person`).
     """
     if program := missing():
         absent(f"{program} is not installed")
     home = tmp_path_factory.mktemp("console")
-    judges_links = getattr(request.module, "JUDGES_LINKS", True)
+    elsewhere = getattr(request.module, "JUDGED_ELSEWHERE", frozenset())
     pictures = _pictures(request.module.__name__.rpartition(".")[2])
-    with console_stage(valkey_server_url, home, pictures, judges_links=judges_links) as stage:
+    with console_stage(valkey_server_url, home, pictures, elsewhere=elsewhere) as stage:
         yield stage
 
 

@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from dispatch.console.cancelling import cancel
+from dispatch.instants import epoch_ms
+from dispatch.schedules.table import Table
 from hosts import switches
-from tests.harness import console_posts, usable
-from tests.harness.console_person import kind_of
-from tests.harness.console_stage import PRINTED
+from tests.harness import console_kinds, console_posts, usable
+from tests.harness.console_person import NAMES, kind_of
+from tests.harness.console_stage import HOSTS, PRINTED
 from tests.harness.web_process import PASSWORD
 from tests.harness.worker_process import until
 
@@ -25,6 +27,18 @@ pytestmark = pytest.mark.chromium
 #: Besides the console: Django's own pages of users, and what is no page.
 _NO_PAGES = ("/admin/auth/", "/admin/logout", "/admin/password_change", "/admin/jsi18n")
 _FILES = (".csv", ".json", ".txt")
+ROWS = {
+    "windows": {"scope": "owner/repository", "from": "01:00", "to": "02:00", "dateTo": "2020-01-31"},
+    "limits": {"scope": "owner/repository", "day": 5},
+}
+#: What is to be said of a host that is drained, wherever a link to it may stand.
+DRAINED = [
+    *(f"/admin/fleet/host/beta/{end}" for end in ("", "drain/", "undrain/", "reroute/")),
+    *(
+        f"/admin/switch/{end}"
+        for end in ("stop/?host=beta", "resume/?queue=pi-jobs@beta", "stop/", "resume/")
+    ),
+]
 # Every table fits, whatever the window; until something in one does not.
 _WIDER = """
 const sheet = new CSSStyleSheet();
@@ -48,11 +62,18 @@ htmx.ajax('GET', part.getAttribute('hx-get'), {source: part, target: part, swap:
 @pytest.mark.parametrize("role", ["admin", "operator", "viewer"])
 def test_every_page_is_there_and_usable_for_everybody(stage, role):
     stage.enter(role)
-    found = ["/admin/"]
+    found = crawls(stage, "/admin/")
+    stage.end()
+    assert len(found) >= {"admin": 26, "operator": 19, "viewer": 12}[role], found
+
+
+def crawls(stage, *paths):
+    """Look at these pages and at one of each other kind that links lead to; all of them."""
+    found = [*paths]
     for path in found:
         stage.goes(path.removeprefix("/admin/"))
         stage.looks()
-        if role == "viewer":
+        if stage.role == "viewer":
             assert not stage.page.run("return document.querySelectorAll('main form[method=post]').length"), (
                 path
             )
@@ -63,8 +84,27 @@ def test_every_page_is_there_and_usable_for_everybody(stage, role):
             if is_page and not is_file and kind_of(link) not in known:
                 known.add(kind_of(link))
                 found.append(link)
+    return found
+
+
+def test_so_is_every_page_when_work_is_paused_and_a_host_drained(stage):
+    client, soon = stage.fleet.client, {"lasting": timedelta(hours=2)}
+    tables = [Table(client, f"pi-jobs@{host}") for host in HOSTS]
+    for part, row in ROWS.items():
+        stage.writes(part, {"version": 1, part: [row]})
+    switches.pause(client, ("*", "pi-jobs@beta"), by="the test", reason="a release", **soon)
+    switches.drain(client, "beta", by="the test", reason="a new disk", **soon)
+    assert all(table.tear_down("tidy", stalls=3, at_ms=epoch_ms(datetime.now(UTC))) for table in tables)
+    stage.enter("admin")
+    crawls(stage, *DRAINED, "/admin/")
     stage.end()
-    assert len(found) >= {"admin": 26, "operator": 19, "viewer": 12}[role], found
+
+    assert console_kinds.CRAWLED - stage.kinds() == set()
+    assert all(table.restore("tidy") for table in tables)
+    switches.undrain(client, "beta")
+    switches.resume_all(client)
+    for part in ROWS:
+        stage.writes(part, {"version": 1, part: []})
 
 
 def test_somebody_logs_in_and_out_and_asks_for_what_is_not_there(stage):
@@ -91,7 +131,7 @@ def test_djangos_own_list_of_users_fits_whatever_the_window(stage):
     stage.enter("admin")
     stage.goes("auth/user/")
 
-    assert list(usable.slips(stage.page)) == []
+    assert list(usable.slips(stage.page, NAMES)) == []
 
 
 def test_the_kill_switch_needs_no_more_than_a_keyboard(stage):

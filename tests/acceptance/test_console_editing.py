@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.harness import console_kinds
 from tests.harness.by_words import control
 from tests.harness.console_posts import USERS
 from tests.harness.web_process import PASSWORD
 
 pytestmark = pytest.mark.chromium
-#: `test_console` does.
-JUDGES_LINKS = False
+JUDGED_ELSEWHERE = console_kinds.CRAWLED
 
 
 def test_an_admin_adds_edits_and_removes_an_entry_of_the_triggers_file(stage):
@@ -162,9 +162,7 @@ def test_an_admin_adds_edits_and_removes_a_row(stage, noun, words, part, added, 
     stage.end()
 
 
-def test_an_admin_manages_a_user_who_changes_their_own_password(stage, monkeypatch):
-    # Nobody else comes to these pages.
-    monkeypatch.setattr(stage, "judges_links", True)
+def test_an_admin_manages_a_user_who_changes_their_own_password(stage):
     stage.enter("admin")
     stage.goes("auth/user/")
     stage.looks()

@@ -49,6 +49,8 @@ Promise.all(Object.entries(ADDRESSES).map(post)).then(done, error => done([[Stri
 """
 
 
+#: What hosts, schedules and users are called on the stage.
+NAMES = ("alpha", "beta", "nightly", "tidy", "weekly", "ann")
 #: What a page offers to write; meanwhile the browser calls it otherwise.
 _FILES = (".csv", ".json")
 # Keeps where forms were sent to, over the pages that come.
@@ -83,14 +85,14 @@ ask().then(done, error => done([[String(error), 0, '']]));
 class Person:
     """Sits before a browser; `pictures` is where screenshots go, `faults` what was noted.
 
-    Without `judges_links` only what answers a form is judged: what links lead to was, by another one.
-    `posted` are the names of the addresses that forms were sent to, each with the role of who sent it.
+    Of the kinds of pages that are `judged_elsewhere` only what answers a form is judged. `posted` are the
+    names of the addresses that forms were sent to, each with the role of who sent it.
     """
 
     web: WebProcess
     page: Browser
     pictures: Path
-    judges_links: bool = True
+    judged_elsewhere: frozenset[str] = frozenset()
     role: str = ""
     faults: list[str] = of_dataclass(default_factory=list)
     posted: set[tuple[str, str]] = of_dataclass(default_factory=set)
@@ -215,20 +217,24 @@ class Person:
         """
         title, is_answer = self.page.run(_TITLE)
         kind = f"{kind_of(self.page.url)} {_general(title)}"
-        is_first = kind not in {known for _, known in self._shot}
+        is_first = kind not in self.kinds()
         if anew or (self.role, kind) not in self._shot:
             self._shoots(kind)
-        if not (is_answer or anew or self.judges_links):
+        if kind in self.judged_elsewhere and not (is_answer or anew):
             return
         new = usable.marks(self.page) - self._marks
         if new or is_first:
             self._marks |= new
             # Barriers first: a window as it is costs nothing, another one has the page laid out anew.
-            found = [*usable.barriers(self.page), *usable.slips(self.page)]
+            found = [*usable.barriers(self.page, NAMES), *usable.slips(self.page, NAMES)]
             if is_first:
                 self._shoots(f"{kind} telephone")
             self.faults += [f"{self.role} at {self.page.url} ({title}): {one}" for one in found]
             self._sits_down()
+
+    def kinds(self) -> set[str]:
+        """Name the kinds of pages that were looked at: of an address, with a title."""
+        return {kind for _, kind in self._shot}
 
     def links(self) -> list[str]:
         """Where the page leads to within the site."""
@@ -264,4 +270,4 @@ def kind_of(address: str) -> str:
 
 
 def _general(text: str) -> str:
-    return re.sub(r"\S*\d\S*|\S*:\S+|\b(alpha|beta|nightly|tidy|weekly)\b", "*", text)
+    return re.sub(rf"\S*\d\S*|\S*:\S+|\b({'|'.join(NAMES)})\b", "*", text)

@@ -102,6 +102,10 @@ class Stage(Person):
         """What an operator's file holds."""
         return json.loads((self.home / f"{name}.json").read_text())
 
+    def writes(self, name: str, content: object) -> None:
+        """Have an operator's file hold this, whatever it held."""
+        (self.home / f"{name}.json").write_text(json.dumps(content))
+
     def waiting_on(self, queue: str) -> list[str | None]:
         """The jobs of a queue in line."""
         waiting = cast("list[bytes]", self.fleet.client.lrange(keys.queue_keys(queue).jobs, 0, -1))
@@ -177,8 +181,8 @@ class Stage(Person):
 
 
 @contextlib.contextmanager
-def console_stage(valkey: str, home: Path, pictures: Path, *, judges_links: bool = True) -> Iterator[Stage]:
-    """Set it on this server, which is emptied; see `Person`."""
+def console_stage(valkey: str, home: Path, pictures: Path, *, elsewhere: frozenset[str]) -> Iterator[Stage]:
+    """Set it on this server, which is emptied; `elsewhere` are the kinds of pages that others judge."""
     with Fleet(valkey) as fleet:
         fleet.client.flushall()
         entries = [cron(name, "30 2 * * *", fleet.place(name)) for name in ("nightly", "tidy")]
@@ -208,7 +212,7 @@ def console_stage(valkey: str, home: Path, pictures: Path, *, judges_links: bool
                 web=web,
                 page=page,
                 pictures=pictures,
-                judges_links=judges_links,
+                judged_elsewhere=elsewhere,
                 fleet=fleet,
                 home=home,
                 done=done,

@@ -50,10 +50,34 @@ function marks() {
   return [...new Set(all("body *").map((one) => `${kind(one.parentElement)}>${kind(one)}`))];
 }
 
-/* Tables of which a part is beside their frame. */
-const scrolled = () =>
-  all(".console-wide, .results")
-    .filter((one) => one.scrollWidth > one.clientWidth)
-    .map((one) => `a table is wider than its frame: ${shown(one)}`);
+/* From which width on the rows of the page's tables have their cells side by side: see console/stacked.css. */
+function sideBySide() {
+  const stacked = [...document.styleSheets].find((one) => /\/stacked\b[^/]*\.css$/.test(one.href));
+  return parseInt(/max-width: (\d+)px/.exec(stacked.media.mediaText)[1]) + 1;
+}
 
-const fits = () => document.documentElement.scrollWidth <= innerWidth;
+/* What is wider than its place, as it is and were each of these names so long that no more than itself fits. */
+function wide(names) {
+  const long = (name) => name.repeat(40).slice(0, 40);
+  const named = new RegExp(`\\b(${names.join("|")})\\b`, "g");
+  const found = beside();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const changed = [];
+  while (texts.nextNode()) {
+    const { currentNode, currentNode: { data } } = texts;
+    if (data.search(named) < 0) continue;
+    changed.push([currentNode, data]);
+    currentNode.data = data.replace(named, long);
+  }
+  found.push(...beside().map((one) => `with long names ${one}`));
+  for (const [text, data] of changed) text.data = data;
+  return found;
+}
+
+/* Tables of which a part is beside their frame, and the page of which a part is beside the window. */
+function beside() {
+  const cut = all(".console-wide, .results").filter((one) => one.scrollWidth > one.clientWidth);
+  const found = cut.map((one) => `a table is wider than its frame: ${shown(one)}`);
+  const { scrollWidth } = document.documentElement;
+  return scrollWidth > innerWidth ? [...found, `the page is ${scrollWidth} px wide`] : found;
+}

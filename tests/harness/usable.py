@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from tests.harness.browser import Browser
 TAB, SPACE, ENTER = "\ue004", " ", "\ue007"
 _ESCAPE = "\ue00c"
 TELEPHONE = 390
-# Between those two a table may be wider than the place that it has.
-_TABLETS = (800, 1024)
+# Between a telephone and a desk a table may be wider than the place that it has.
+_WINDOWS = (TELEPHONE, 800, 1024, 1280)
 _SCRIPT = Path(__file__).with_suffix(".js").read_text()
 
 
@@ -23,20 +24,22 @@ def marks(page: Browser) -> set[str]:
     return set(_asked(page, "marks"))
 
 
-def slips(page: Browser) -> Iterator[str]:
-    """Name what is found in no time: complaints of the browser, titles, live parts, what is too wide."""
+def slips(page: Browser, names: Sequence[str]) -> Iterator[str]:
+    """Name what is found in no time: complaints of the browser, titles, live parts, what is too wide.
+
+    What is too wide is so as the page is, or would be with forty letters for each of `names`.
+    """
     yield from page.problems()
     if len(page.texts("h1")) != 1:
         yield f"not one title but {page.texts('h1')}"
     yield from _asked(page, "live")
-    for width in (*_TABLETS, TELEPHONE):
+    # Where rows begin to be side by side a table has the least place for them.
+    for width in sorted({*_WINDOWS, _asked(page, "sideBySide")}):
         page.looks(width=width)
-        yield from (f"at {width} px {one}" for one in _asked(page, "scrolled"))
-    if not _fits(page):
-        yield "wider than a telephone"
+        yield from (f"at {width} px {one}" for one in _too_wide(page, names))
 
 
-def barriers(page: Browser) -> Iterator[str]:
+def barriers(page: Browser, names: Sequence[str]) -> Iterator[str]:
     """Name what keeps people out: by axe in light and dark, at 200 %, and by a focus that is not seen."""
     page.looks(width=1280)
     yield from axe.findings(page)
@@ -44,8 +47,7 @@ def barriers(page: Browser) -> Iterator[str]:
     page.press(_ESCAPE)
     yield from _asked(page, "unseen")
     page.looks(width=640, scale=2, dark=True)
-    if not _fits(page):
-        yield "wider than the window at 200 %"
+    yield from (f"at 200 % {one}" for one in _too_wide(page, names))
     yield from (f"dark: {one}" for one in axe.findings(page, axe.COLOURS))
 
 
@@ -66,13 +68,13 @@ def tab_to(page: Browser, name: str) -> None:
     raise AssertionError(f"Tab does not lead to {name} on {page.url}")
 
 
-def _asked(page: Browser, question: str) -> Any:
-    return page.run(f"{_SCRIPT}\nreturn {question}();")
+def _asked(page: Browser, question: str, about: object = None) -> Any:
+    return page.run(f"{_SCRIPT}\nreturn {question}({json.dumps(about)});")
 
 
-def _fits(page: Browser) -> bool:
-    """Whether it is no wider than its window; a chart takes a moment to become as narrow."""
+def _too_wide(page: Browser, names: Sequence[str]) -> list[str]:
+    """Name what is wider than its place; a chart takes a moment to become as narrow."""
     deadline = time.monotonic() + 1
-    while not (fits := _asked(page, "fits")) and time.monotonic() < deadline:
+    while (found := _asked(page, "wide", names)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return bool(fits)
+    return list(found)
