@@ -77,6 +77,20 @@ def test_a_silent_server_is_given_up_once_after_the_bound(silent):
     client.close()
 
 
+def test_all_answers_together_have_an_end_that_cuts_one_short(silent):
+    client = clients.state_client(silent, socket_timeout=5, all_seconds=0.3)
+    started, took = time.monotonic(), []
+
+    for _ in range(3):
+        with pytest.raises(redis.exceptions.TimeoutError):
+            client.incr("k")
+        took.append(time.monotonic() - started)
+
+    assert 0.2 < took[0] < 1
+    assert took[2] - took[0] < 0.2
+    client.close()
+
+
 def test_nobody_there_is_a_fault_at_once(tmp_path):
     client = clients.state_client(f"unix://{tmp_path}/nobody.sock")
 
