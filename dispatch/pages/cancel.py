@@ -51,7 +51,8 @@ _COLUMNS = ("Job", "What became of it")
 @action(Access.OPERATE)
 def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
     """Show what is to be cancelled, and once that is confirmed cancel just that."""
-    back = f"{reverse('admin:console_queue')}{Asked.of(request.POST).address()}"
+    asked = Asked.of(request.POST)
+    back = f"{reverse('admin:console_queue')}{asked.address(page=asked.wanted.page)}"
     if request.method != "POST":
         return redirect(back)
     try:
@@ -71,7 +72,8 @@ def cancel_jobs(request: HttpRequest) -> HttpResponseBase:
     if not job_ids:
         return _none(request, back)
     preview = cancel_view.preview(job_ids, targets, {} if isinstance(known, Unseen) else known)
-    return render(request, "cancel.html", "Cancel jobs", {"preview": preview, "is_cut": is_cut, "back": back})
+    context = {"preview": preview, "is_cut": is_cut, "asked": asked, "back": back}
+    return render(request, "cancel.html", "Cancel jobs", context)
 
 
 def _confirmed(request: HttpRequest, back: str) -> HttpResponseBase:
@@ -87,7 +89,7 @@ def _confirmed(request: HttpRequest, back: str) -> HttpResponseBase:
             or monotonic() - began > _SLOW_SECONDS
         ):
             return _in_background(request, job_ids, targets)
-        return _cancel(request, server, targets)
+        return _cancel(request, server, targets, back)
 
 
 def _none(request: HttpRequest, back: str) -> HttpResponseBase:
@@ -121,7 +123,7 @@ def _ids(tokens: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, map(job_of, tokens))))
 
 
-def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpResponseBase:
+def _cancel(request: HttpRequest, server: Server, targets: Targets, back: str) -> HttpResponseBase:
     ids = list(targets)
     with (
         recorded(request, "cancel", cancel_view.target(ids), reason=reason_of(request)) as doing,
@@ -132,7 +134,7 @@ def _cancel(request: HttpRequest, server: Server, targets: Targets) -> HttpRespo
         doing.after = {"jobs": {one.job_id: one.fate for one in found}}
     for one in found:
         (messages.success if one.is_done else messages.warning)(request, cancel_shown.line(one))
-    return redirect("admin:console_queue")
+    return redirect(back)
 
 
 def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Targets) -> HttpResponseBase:
@@ -143,9 +145,9 @@ def _in_background(request: HttpRequest, job_ids: Sequence[str], targets: Target
     def begun(operation_id: str) -> None:
         record(request, "cancel", target, reason=reason, before=before, after={"operation": operation_id})
 
-    def ended(progress: operations.Progress) -> None:
+    def ended(progress: operations.Progress) -> bool:
         after = {"operation": progress.id, "state": progress.state, "became": cancel_view.counted(found)}
-        record(request, "cancel-ended", target, reason=reason, before=before, after=after)
+        return record(request, "cancel-ended", target, reason=reason, before=before, after=after)
 
     operation_id = operations.begin(
         settings.PIDISPATCH_ENVIRONMENT,

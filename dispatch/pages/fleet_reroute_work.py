@@ -45,10 +45,10 @@ def _work(wish: Wish) -> Callable[[Operation], Result]:
 def _entries(request: HttpRequest, wish: Wish, reason: str) -> Entries:
     before = {"queue": names.host_queue(wish.host), "to": wish.to, "sameFolders": wish.same_folders}
 
-    def keep(action: str, after: dict[str, Any]) -> object:
+    def keep(action: str, after: dict[str, Any]) -> bool:
         return audit.record(request, action, wish.host, reason=reason, before=before, after=after)
 
-    def ended(progress: Progress) -> object:
+    def ended(progress: Progress) -> bool:
         said = progress.result.summary if progress.result else None
         after = {"state": progress.state.value, "said": said, "operation": progress.id}
         return keep("host-reroute-ended", after)

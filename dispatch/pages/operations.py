@@ -32,6 +32,7 @@ __all__ = ["Entries", "Operation", "Progress", "Result", "Row", "State", "begin"
 _BEAT_SECONDS = 3.0
 _FEWEST_SECONDS = 0.5
 _LAST_WORD_SECONDS = 60.0
+_END_UNLOGGED = "The end of this action is not in the log: the database is away, or may not be written to."
 # Of those whose end Valkey did not take.
 _MOST_REMEMBERED = 20
 _remembered: OrderedDict[str, Operation] = OrderedDict()
@@ -42,10 +43,13 @@ Work = Callable[["Operation"], Result]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Keeps that an action began, once it has (by its id), and then how it ended; both may take long."""
+    """Keeps that an action began, once it has (by its id), and then how it ended; both may take long.
+
+    `ended` answers whether that is kept: there is nobody left to tell but who looks at the action.
+    """
 
     begun: Callable[[str], object]
-    ended: Callable[[Progress], object]
+    ended: Callable[[Progress], bool]
 
 
 def begin(
@@ -187,11 +191,14 @@ class Operation:
             state, result = State.FAILED, self._failed(error)
         # In the log an action begins before it ends, however short its work was.
         self.begun.wait(_LAST_WORD_SECONDS)
+        is_logged = False
         try:
             # First: whoever reads that it is over finds what is kept of it.
-            if entries:
-                entries.ended(replace(self.progress(count=0), state=state, result=result))
+            ending = replace(self.progress(count=0), state=state, result=result)
+            is_logged = entries is None or entries.ended(ending)
         finally:
+            if not is_logged:
+                result = replace(result, notes=(_END_UNLOGGED, *result.notes))
             with self._lock:
                 self._progress = replace(self._progress, state=state, result=result)
             self._over.set()

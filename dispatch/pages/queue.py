@@ -95,9 +95,11 @@ def _asked(request: HttpRequest) -> Asked:
 def _addresses(asked: Asked) -> dict[str, str]:
     """Give the queries of this page, of it with the other way of refreshing, and without any filter."""
     here = asked.wanted.page
+    other = replace(asked, is_live=not asked.is_live)
     return {
         "query": asked.address(page=here),
-        "other_way": replace(asked, is_live=not asked.is_live).address(page=here),
+        # A long page does not refresh itself, and a short one of the same number has other jobs.
+        "other_way": other.address(page=1 if asked.wanted.is_long else here, is_long=False),
     }
 
 

@@ -103,12 +103,11 @@ def _show(operation: Operation, found: Stopped) -> None:
 
 def _record_end(
     request: HttpRequest, target: str, reason: str, progress: Progress, figures: dict[str, Any]
-) -> None:
+) -> bool:
     """Keep what came of it: the figures of `stop --json` without its list of containers."""
     containers = figures.pop("containers", [])
     gone = sum(one["state"] == Confirmed.GONE for one in containers)
     after = {"operation": progress.id, "state": progress.state, **figures}
     after |= {"containers": len(containers), "gone": gone}
-    audit.record(
-        request, "stop-ended", target, reason=reason, before={"containers": len(containers)}, after=after
-    )
+    before = {"containers": len(containers)}
+    return audit.record(request, "stop-ended", target, reason=reason, before=before, after=after)

@@ -65,6 +65,7 @@ return [
   ...named("does nothing", [...all.filter(isDead), ...idle].filter((one) => one.checkVisibility())),
 ];
 """
+_STANDS_STILL = "Scripts are off: this page shows how things stood when it was loaded."
 _TOLD = "return parseInt(document.querySelector('.operation-counted')?.textContent ?? '0')"
 
 
@@ -73,6 +74,7 @@ class Plain(Person):
 
     def looks(self, *, anew: bool = False) -> None:
         assert self.page.run("return typeof htmx") == "undefined"
+        assert _STANDS_STILL in " ".join(self.page.texts(".console-banner")), self.page.url
         self.faults += [f"{self.page.url}: {one}" for one in self.page.run(_BY_SCRIPT_ONLY)]
 
     def until_says(self, words: str, *, again: bool = True) -> None:
@@ -201,7 +203,9 @@ def test_without_scripts_lists_are_filtered_and_paged(person):
 def test_without_scripts_somebody_pauses_resumes_and_changes_a_setting(person, fleet, settings_file):
     person.goes("switch/")
     person.follows("Pause everything…")
-    person.fills(Reason="a release")
+    person.fills(Reason="a release", Ends_by_itself_after="soon")
+    person.follows("Pause the whole fleet")
+    person.fills(Ends_by_itself_after="90m")
     person.follows("Pause the whole fleet")
     person.says("Paused the whole fleet", "a release")
     assert switches.read(fleet.client, ["*"])

@@ -78,6 +78,7 @@ def test_it_is_told_while_it_runs_and_when_it_is_over(valkey, begin, pages):
     def is_told(progress):
         # Whoever reads that it is over finds what is kept of it: nobody can read so yet.
         ended.append((progress.state, operation_store.latest(valkey)[0].state))
+        return True
 
     operation_id = begin(work, columns=("Job", "Fate"), entries=operations.Entries(ids.append, is_told))
     assert shown.wait(10)
@@ -94,6 +95,7 @@ def test_it_is_told_while_it_runs_and_when_it_is_over(valkey, begin, pages):
         "local-2499"
     ]
     assert (ids, ended) == ([operation_id], [(State.DONE, State.RUNNING)])
+    assert found.result.notes == ("Look again.",)
     assert "2499 of 2500 jobs are cancelled." in text
     assert "local-399" in text and "local-400" not in text and "201 to 400 of 2500" in text  # noqa: PT018
     assert EVIL not in text
@@ -121,6 +123,19 @@ def test_what_keeps_its_end_waits_for_what_keeps_its_begin(valkey, begin):
     operation_id = begin(work, entries=entries)
     over(valkey, operation_id)
     assert kept == [("begun", operation_id), ("ended", operation_id)]
+
+
+def test_an_end_that_is_not_in_the_log_is_told_to_whoever_looks(valkey, begin, pages):
+    def work(operation):
+        return operations.Result("Done.", is_good=True, notes=("As asked.",))
+
+    operation_id = begin(work, entries=operations.Entries(str, lambda progress: False))
+    found = over(valkey, operation_id)
+
+    unlogged = "The end of this action is not in the log: the database is away, or may not be written to."
+    assert (found.state, found.result.is_good) == (State.DONE, True)
+    assert found.result.notes == (unlogged, "As asked.")
+    assert unlogged in pages(operation_id).content.decode()
 
 
 @pytest.mark.parametrize(("kind", "has_queues"), [("stop", True), ("stop-host", True), ("cancel", False)])
