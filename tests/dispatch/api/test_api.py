@@ -102,7 +102,8 @@ def test_everybody_else_is_refused_in_json(path, here, viewer, browser):
         ("get", "/api/nothing/../here", (404, "not-found")),
         ("get", "/api/status?a=1", (400, "bad-request")),
         ("get", "/api/queue?queue=rq:all", (400, "bad-request")),
-        ("get", "/api/queue?limit=101", (400, "bad-request")),
+        ("get", "/api/queue?limit=51", (400, "bad-request")),
+        ("get", "/api/queue?queue=pi-jobs&queue=pi-jobs@a&limit=51", (400, "bad-request")),
         ("get", "/api/queue?queue=pi-jobs&limit=1001", (400, "bad-request")),
         ("get", "/api/runs?limit=0", (400, "bad-request")),
         ("get", "/api/runs?limit=\u0663", (400, "bad-request")),
@@ -178,17 +179,19 @@ def test_a_database_that_takes_no_writes_costs_only_the_note_of_the_use(here, vi
 def test_what_the_commands_show_is_answered(here, viewer, valkey):
     appear(valkey, "alpha")
     host = Host(valkey)
-    host.enqueue("a-1", "a-2", "a-3")
+    host.enqueue(*(f"a-{number}" for number in range(52)))
     host.start()
     headers = bearer(viewer)
 
     def ask(path):
         return Client().get(path, headers=headers).json()
 
-    assert {"waiting": 2, "active": 1}.items() <= ask("/api/status").items()
+    assert {"waiting": 51, "active": 1}.items() <= ask("/api/status").items()
     assert [one["name"] for one in ask("/api/fleet")["hosts"]] == ["alpha"]
-    (shared,) = ask("/api/queue?queue=pi-jobs&limit=1")["queues"]
-    assert (shared["waiting"]["total"], len(shared["waiting"]["jobs"])) == (2, 1)
+    for asked, jobs in {"?queue=pi-jobs&limit=1": 1, "?queue=pi-jobs": 20, "": 20, "?limit=50": 50}.items():
+        shared = ask(f"/api/queue{asked}")["queues"][0]
+        assert (shared["waiting"]["total"], len(shared["waiting"]["jobs"])) == (51, jobs)
+        assert len(shared["running"]["jobs"]) == 1
 
 
 def test_runs_are_paged_by_key_and_filtered_as_the_list_is(here, viewer, django_assert_max_num_queries):

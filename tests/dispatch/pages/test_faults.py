@@ -48,6 +48,7 @@ NONSENSE = (
 )
 # What an operator does, and with which form.
 PAUSE = ("/admin/switch/pause/", {"which": "all"})
+RUN = "/admin/dispatch/schedule/run/nightly/"
 ACTS = dict(
     (
         PAUSE,
@@ -59,12 +60,14 @@ ACTS = dict(
         ("/admin/fleet/host/beta/reroute/", {}),
         ("/admin/queue/cancel/", {"confirmed": "1", "jobs": "job-3"}),
         ("/admin/queue/rerun/", {"confirmed": "1", "job": "job-1"}),
-        ("/admin/dispatch/schedule/run/nightly/", {}),
+        (RUN, {}),
         ("/admin/dispatch/schedule/restore/nightly/", {}),
     )
 )
 WRITES_AT_ONCE = re.compile(r"/admin/(?:switch/(?:pause|resume)|fleet/host/alpha|dispatch/schedule/run)")
 UNLOGGED = "did not take this action's entry of the log"
+# These go on in the background.
+END_UNLOGGED = "The end of this action is not in the log"
 SCORES = (float("inf"), float("-inf"), -1, 1e300)
 
 
@@ -240,7 +243,7 @@ def test_with_nothing_at_fault_every_address_answers(site):
 def test_without_sight_of_valkey_each_page_says_so_in_time_and_the_kill_switch_at_last(site, name):
     # The switch waits longer than a page: meanwhile the pages are asked.
     with UNSEEN[name](site), ThreadPoolExecutor(1) as hand:
-        # On the slow way it is thrown all the same.
+        # On the slow way it is thrown all the same, as the last test shows.
         thrown = None if name == Manner.SLOW else hand.submit(site.ask, *PAUSE)
         answers = site.walk(at_once=THREADS - 1)
         assert_fine(answers, may_503=FOR_PROGRAMS)
@@ -279,6 +282,20 @@ def test_what_cannot_be_done_is_told_and_loses_nothing(site, name):
     assert after == before
 
 
+def test_without_memory_all_that_stops_is_done_and_what_adds_a_job_is_refused_in_words(site):
+    with without_memory(site):
+        done = site.do_all(ACTS)
+        # Of those that are done at once nobody knows which was the last.
+        thrown, _ = site.do(*PAUSE)
+
+    told = {path for path, (_, page) in done.items() if TOLD.search(page.text)}
+    assert told == {path for path, (one, _) in done.items() if one.status != 302} == {RUN}
+    assert "OutOfMemoryError" in done[RUN][1].text
+    assert [(path, one.seconds) for path, (one, _) in done.items() if one.seconds > MOST_SECONDS] == []
+    assert (thrown.status, bool(switches.read(site.client, ()).fleet)) == (302, True)
+    assert site.client.llen("rq:queue:pi-jobs") == 0
+
+
 @pytest.mark.database
 @pytest.mark.parametrize("name", ["locked", "read-only"])
 def test_what_the_database_does_not_keep_is_done_and_told(site, name):
@@ -291,6 +308,9 @@ def test_what_the_database_does_not_keep_is_done_and_told(site, name):
     # The others found nothing to do.
     unlogged = {path for path, (_, page) in done.items() if UNLOGGED in page.text}
     assert unlogged == {*ACTS} - {"/admin/queue/rerun/", "/admin/dispatch/schedule/restore/nightly/"}
+    assert {path for path, (_, page) in done.items() if END_UNLOGGED in page.text} == {
+        path for path, (one, _) in done.items() if "/operations/" in one.leads
+    }
     waiting = [
         *site.client.lrange("rq:queue:pi-jobs", 0, -1),
         *site.client.lrange("rq:queue:pi-jobs@alpha", 0, -1),
@@ -360,11 +380,19 @@ def test_the_kill_switch_is_thrown_and_says_what_is_not_confirmed(site):
 
 def test_twenty_open_tabs_on_a_slow_valkey_leave_room_for_the_kill_switch(site):
     tabs = ("/admin/banner/", "/admin/overview/now/", "/admin/overview/care/", "/admin/fleet/live/")
-    with on_the_way(Manner.SLOW, site), ThreadPoolExecutor(20) as browsers:
+    # As the server of a fleet does, this one knows the scripts.
+    site.do(*PAUSE)
+    site.fill()
+    with on_the_way(Manner.SLOW, site), ThreadPoolExecutor(21) as browsers:
+        throwing = browsers.submit(site.ask, *PAUSE)
         site.ask("/admin/banner/")
         asked = [browsers.submit(site.ask, tabs[number % len(tabs)]) for number in range(80)]
         took = [site.ask("/admin/switch/pause/") for _ in range(5)]
         assert_fine([*took, *(one.result() for one in asked)])
+        # Thrown late, it is thrown: by then each answer that it needs has taken its two seconds.
+        thrown = throwing.result()
+        assert (thrown.status, thrown.leads, 6 < thrown.seconds < 35) == (302, "/admin/switch/", True)
+        assert switches.read(site.client, ()).fleet
         # No thread goes on with a question that nobody waits for any more.
         ends = time.monotonic() + 10
         while site.way.callers > 2 and time.monotonic() < ends:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -26,6 +29,7 @@ from hosts.rows import Unreachable
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import NOW, appear, fleet, host_id, queue, remember, row
 from tests.dispatch.queuekit import Host, everything, now_ms
+from tests.harness.way import Manner, Way
 from tests.harness.worker_process import until
 
 PAGE = "/admin/switch/"
@@ -214,6 +218,20 @@ def test_pause_and_resume_are_confirmed_done_and_logged(two, ask, names):
     assert sorted(resume["after"]["ended"]) == paused
 
 
+def test_a_pause_whose_time_is_over_says_what_is_not_confirmed(ask, valkey_url, monkeypatch):
+    monkeypatch.setattr("dispatch.pages.acting._ALL_SECONDS", 0.5)
+    with TemporaryDirectory(prefix="pd-") as folder, Way(Path(folder), valkey_url) as way:
+        way.manner, way.seconds = Manner.SLOW, 0.2
+        began = time.monotonic()
+        text = ask(f"{PAGE}pause/", post={"which": "all"}, url=way.url, status=200)
+        took = time.monotonic() - began
+
+    # Two seconds are for what the page shows besides.
+    assert 0.5 < took < 0.5 + 2 + 0.5
+    assert "Not confirmed as paused: the whole fleet." in text
+    assert [entry["after"] for _, _, entry in logged()] == [{"confirmed": False, "known": None}]
+
+
 def test_to_resume_everything_takes_requests_to_stop_back_and_a_queue_under_the_fleets_pause_stays(two, ask):
     stop = stops.ask(two, ("alpha",), by="ann", reason="", request_id="r1")
     switches.pause(two, ("pi-jobs@beta",), by="ann", reason="")
@@ -330,6 +348,7 @@ def test_a_stop_shows_before_what_it_ends_and_after_what_is_proven(two, ask, hos
     assert [row.cells[3] for row in found.rows] == ["confirmed gone"] * count
     assert f"{count} of {count} containers are confirmed gone." in page
     assert "alpha pi-local-1 job local-1 confirmed gone" in page
+    assert "is not in the log" not in page
     assert {"/admin/queue/job/local-1/", "/admin/fleet/host/alpha/" if host else PAGE} <= set(ask.links)
     assert (held(two) == []) is bool(host)
     until(lambda: LogEntry.objects.count() == 2, seconds=5, what="its end is logged")
