@@ -61,7 +61,7 @@ def evil(name: str) -> str:
     It has no blank, so that it may be the name of something, and one of the marks that pages set code
     between; its own name comes first, so that it can be recognised where only the beginning is shown.
     """
-    return f"=zz-{name}-zz</script><script>alert(1)</script>\"'><img/src=x/onerror=alert(2)>`"
+    return f"=zz-{name}-zz</script><script>alert(1)</script>\"'><img/src=''/onerror=alert(2)>`"
 
 
 def scripted(value: Any, name: str) -> Any:
