@@ -86,7 +86,10 @@ class Stage(Person):
             waits = any(
                 self.waiting_on(queue) for queue in ("pi-jobs", *(f"pi-jobs@{host}" for host in HOSTS))
             )
-            return set(self._all_jobs()) <= self._long() and (not waits or len(self._all_jobs()) == RUNNING)
+            running = self._all_jobs()
+            # What is in hand has no container yet.
+            has_settled = set(running) <= self._long() and self.status()["active"] == len(running)
+            return has_settled and (not waits or len(running) == RUNNING)
 
         until(is_steady, seconds=20, what="nothing starts or ends")
         return self._all_jobs()
