@@ -80,10 +80,11 @@ class Browser:
             return
         size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
         self._devtools("Emulation.setDeviceMetricsOverride", size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
-        # Colours on their way to others are nobody's.
-        self.run("document.getAnimations().forEach(one => one instanceof CSSTransition && one.finish())")
+        if self._window is None or self._window[3] != dark:
+            scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+            self._devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
+            # Colours on their way to others are nobody's.
+            self.run("document.getAnimations().forEach(one => one instanceof CSSTransition && one.finish())")
         self._window = wanted
 
     def loses_its_line(self, *, is_lost: bool) -> None:
