@@ -91,18 +91,22 @@ class SqliteFile:
         modes = [(path, path.stat().st_mode) for path in (*self._state.glob("db.sqlite3*"), self._state)]
         for path, mode in modes:
             path.chmod(mode & 0o555)
-        yield
-        for path, mode in reversed(modes):
-            path.chmod(mode)
+        try:
+            yield
+        finally:
+            for path, mode in reversed(modes):
+                path.chmod(mode)
 
     @contextmanager
     def away(self) -> Iterator[None]:
         """By another file in its place, without tables."""
         aside = self._state / "aside"
         self._file.rename(aside)
-        yield
-        self._file.unlink(missing_ok=True)
-        aside.rename(self._file)
+        try:
+            yield
+        finally:
+            self._file.unlink(missing_ok=True)
+            aside.rename(self._file)
 
 
 class Postgres:
@@ -132,13 +136,17 @@ class Postgres:
             operator.execute("SET default_transaction_read_only = off")
             operator.execute("ALTER SYSTEM SET default_transaction_read_only = on")
             operator.execute("SELECT pg_reload_conf()")
-            yield
-            operator.execute("ALTER SYSTEM RESET default_transaction_read_only")
-            operator.execute("SELECT pg_reload_conf()")
+            try:
+                yield
+            finally:
+                operator.execute("ALTER SYSTEM RESET default_transaction_read_only")
+                operator.execute("SELECT pg_reload_conf()")
 
     @contextmanager
     def away(self) -> Iterator[None]:
         """By a server that has ended, while it was asked or not."""
         self._server.stop()
-        yield
-        self._server.start()
+        try:
+            yield
+        finally:
+            self._server.start()

@@ -78,7 +78,7 @@ def test_a_silent_server_is_given_up_once_after_the_bound(silent):
 
 
 def test_all_answers_together_have_an_end_that_cuts_one_short(silent):
-    client = clients.state_client(silent, socket_timeout=5, all_seconds=0.3)
+    client = clients.state_client(silent, socket_timeout=5, all_seconds=0.8)
     started, took = time.monotonic(), []
 
     for _ in range(3):
@@ -86,8 +86,9 @@ def test_all_answers_together_have_an_end_that_cuts_one_short(silent):
             client.incr("k")
         took.append(time.monotonic() - started)
 
-    assert 0.2 < took[0] < 1
-    assert took[2] - took[0] < 0.2
+    # Each by itself would have five seconds; those after the end have none, not their 0.8 once more.
+    assert 0.7 < took[0] < 4
+    assert took[2] - took[0] < 0.7
     client.close()
 
 

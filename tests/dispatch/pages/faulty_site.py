@@ -16,6 +16,7 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+from dispatch.pages.change import lock_of
 from pidispatch_site.webserver import THREADS
 from tests.dispatch.fleetkit import appear
 from tests.dispatch.queuekit import Host
@@ -52,10 +53,15 @@ class Site:
         self.server.start()
         self.client = self.server.client()
         self.way = Way(home, self.server.url)
-        self.files = {name: home / f"{name}.json" for name in ("triggers", "settings", "limits", "windows")}
         run = {"kind": "local", "folder": str(home), "flow": "nightly", "task": "tidy up"}
         entry = {"on": {"type": "cron", "id": "nightly", "pattern": "30 2 * * *"}, "run": run}
-        self.files["triggers"].write_text(json.dumps({"triggers": [entry]}))
+        self._contents: dict[str, dict[str, object]] = {
+            "triggers": {"triggers": [entry]},
+            "settings": {},
+            "windows": {"windows": []},
+            "limits": {"version": 1, "limits": []},
+        }
+        self.files = {name: home / f"{name}.json" for name in self._contents}
         (home / "env").touch()
         self.web = WebProcess(
             {
@@ -69,6 +75,8 @@ class Site:
                 "PI_DAILY_CAP": "10",
                 "PI_TRIGGERS_FILE": str(self.files["triggers"]),
                 "PI_SETTINGS_FILE": str(self.files["settings"]),
+                "PI_PAUSE_WINDOWS_FILE": str(self.files["windows"]),
+                "PI_SCOPED_LIMITS_FILE": str(self.files["limits"]),
                 "VALKEY_URL": self.way.url,
                 **self.database.variables,
             },
@@ -76,6 +84,8 @@ class Site:
         )
 
     def fill(self) -> None:
+        for name, content in self._contents.items():
+            self.files[name].write_text(json.dumps(content))
         self.client.flushall()
         appear(self.client, "alpha")
         appear(self.client, "beta", age_ms=60_000)
@@ -83,6 +93,31 @@ class Site:
         host.enqueue("job-1", "job-2", "job-3")
         host.start()
         host.put_off(host.claim(), 4_000_000_000_000)
+
+    def edits(self) -> dict[str, dict[str, str]]:
+        """The forms of somebody who adds to each file, as `fill` left it, by their address."""
+        weekly = {
+            "on": {"type": "cron", "id": "weekly", "pattern": "0 5 * * 1"},
+            "run": {"kind": "local", "folder": "/srv/weekly", "flow": "audit", "task": "Look."},
+        }
+        window = {"scope": "*", "from": "22:00", "to": "06:00"}
+        limit = {"scope": "owner/repository", "day": 5}
+        added = {
+            "/admin/dispatch/schedule/add/": ("triggers", {"way": "json", "entry": json.dumps(weekly)}),
+            "/admin/settings/overlay/": ("settings", {"value-dailyCap": "39"}),
+            "/admin/settings/windows/add/": ("windows", {"way": "json", "row": json.dumps(window)}),
+            "/admin/settings/limits/add/": ("limits", {"way": "json", "row": json.dumps(limit)}),
+        }
+        return {
+            path: {**form, "step": "write", "lock": lock_of(self._contents[name])}
+            for path, (name, form) in added.items()
+        }
+
+    def edited(self) -> set[str]:
+        """The files that hold something else than `fill` left there."""
+        return {
+            name for name, was in self._contents.items() if json.loads(self.files[name].read_text()) != was
+        }
 
     def ask(self, path: str, form: Mapping[str, str] | None = None, *, told: str = "") -> Answer:
         """Ask as somebody of the group admin; `told` is the cookie of the answer that led here."""

@@ -64,8 +64,14 @@ ACTS = dict(
         ("/admin/dispatch/schedule/restore/nightly/", {}),
     )
 )
+# Beside the pause, what is thrown while no answer ever comes; nothing of it is done then.
+UNANSWERED = ("/admin/switch/resume/", "/admin/fleet/host/alpha/undrain/", RUN)
+# Somebody's account, with all that its form has; the first user is the viewer.
+ACCOUNT = {"/admin/auth/user/1/change/": {"username": "viewer", "first_name": "Vi", "is_active": "on"}}
+FILES = {"triggers", "settings", "windows", "limits"}
 WRITES_AT_ONCE = re.compile(r"/admin/(?:switch/(?:pause|resume)|fleet/host/alpha|dispatch/schedule/run)")
 UNLOGGED = "did not take this action's entry of the log"
+NO_DATABASE = "The database of this host cannot be used"
 # These go on in the background.
 END_UNLOGGED = "The end of this action is not in the log"
 SCORES = (float("inf"), float("-inf"), -1, 1e300)
@@ -97,29 +103,37 @@ def site(running: Site) -> Site:
 @contextmanager
 def on_the_way(manner: Manner, site: Site) -> Iterator[None]:
     site.way.manner = manner
-    yield
-    site.way.manner = Manner.OPEN
+    try:
+        yield
+    finally:
+        site.way.manner = Manner.OPEN
 
 
 @contextmanager
 def with_password(site: Site) -> Iterator[None]:
     site.client.config_set("requirepass", "s3cret")
-    yield
-    site.client.config_set("requirepass", "")
+    try:
+        yield
+    finally:
+        site.client.config_set("requirepass", "")
 
 
 @contextmanager
 def as_replica(site: Site) -> Iterator[None]:
     site.client.replicaof("127.0.0.1", "1")
-    yield
-    site.client.replicaof("NO", "ONE")
+    try:
+        yield
+    finally:
+        site.client.replicaof("NO", "ONE")
 
 
 @contextmanager
 def without_memory(site: Site) -> Iterator[None]:
     site.client.config_set("maxmemory", "1")
-    yield
-    site.client.config_set("maxmemory", "0")
+    try:
+        yield
+    finally:
+        site.client.config_set("maxmemory", "0")
 
 
 def nonsense_rows(site: Site) -> None:
@@ -241,17 +255,23 @@ def test_with_nothing_at_fault_every_address_answers(site):
 
 @pytest.mark.parametrize("name", on_both(UNSEEN, Manner.SLOW))
 def test_without_sight_of_valkey_each_page_says_so_in_time_and_the_kill_switch_at_last(site, name):
+    unanswered = UNANSWERED if name == Manner.SILENT else ()
+    before = fleet_of(site)
     # The switch waits longer than a page: meanwhile the pages are asked.
-    with UNSEEN[name](site), ThreadPoolExecutor(1) as hand:
+    with UNSEEN[name](site), ThreadPoolExecutor(1 + len(UNANSWERED)) as hands:
         # On the slow way it is thrown all the same, as the last test shows.
-        thrown = None if name == Manner.SLOW else hand.submit(site.ask, *PAUSE)
-        answers = site.walk(at_once=THREADS - 1)
+        thrown = None if name == Manner.SLOW else hands.submit(site.ask, *PAUSE)
+        others = [hands.submit(site.do, path, ACTS[path]) for path in unanswered]
+        answers = site.walk(at_once=THREADS - 1 - len(others))
         assert_fine(answers, may_503=FOR_PROGRAMS)
         looking = [one for one in answers if LOOKS.match(one.path) and one.status == 200]
         assert [one.path for one in looking if not SAYS.search(one.text)] == []
         assert "pidispatch_valkey_up 0" in site.ask("/metrics").text
     if thrown:
         assert_not_confirmed(thrown.result())
+    asked = [one.result() for one in others]
+    assert [(done.status, bool(TOLD.search(page.text))) for done, page in asked] == [(200, True)] * len(asked)
+    assert fleet_of(site) == before
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
@@ -299,15 +319,21 @@ def test_without_memory_all_that_stops_is_done_and_what_adds_a_job_is_refused_in
 @pytest.mark.database
 @pytest.mark.parametrize("name", ["locked", "read-only"])
 def test_what_the_database_does_not_keep_is_done_and_told(site, name):
-    with UNWRITABLE[name](site):
-        done = site.do_all(ACTS)
+    acts = {**ACTS, **site.edits()}
 
+    with UNWRITABLE[name](site):
+        done = site.do_all({**acts, **ACCOUNT})
+
+    # An account is in the database itself.
+    [(account, _)] = [done.pop(path) for path in ACCOUNT]
+    assert (account.status, NO_DATABASE in account.text) == (503, True)
     assert {path: one.status for path, (one, _) in done.items() if one.status != 302} == {}
+    assert site.edited() == FILES
     # Two seconds are the wait for an entry of the log; the stop has two.
     assert [(path, one.seconds) for path, (one, _) in done.items() if one.seconds > MOST_SECONDS + 4] == []
     # The others found nothing to do.
     unlogged = {path for path, (_, page) in done.items() if UNLOGGED in page.text}
-    assert unlogged == {*ACTS} - {"/admin/queue/rerun/", "/admin/dispatch/schedule/restore/nightly/"}
+    assert unlogged == {*acts} - {"/admin/queue/rerun/", "/admin/dispatch/schedule/restore/nightly/"}
     assert {path for path, (_, page) in done.items() if END_UNLOGGED in page.text} == {
         path for path, (one, _) in done.items() if "/operations/" in one.leads
     }
@@ -353,14 +379,14 @@ def test_without_its_database_it_says_so_and_does_nothing(site):
             walked = walking.result()
     with site.database.away():
         answers = [site.ask(path) for path in ("/admin/", "/admin/switch/", "/api/status", "/metrics")]
-        done = site.do_all(ACTS)
+        done = site.do_all({**ACTS, **site.edits(), **ACCOUNT})
         alive = site.ask("/healthz")
 
     answers += [one for one, _ in done.values()]
     assert {one.status for one in answers} == {503}
     assert {one.status for one in walked} <= {200, 302, 401, 403, 404, 405, 410, 503}
-    assert all("The database of this host cannot be used" in one.text for one in answers)
-    assert fleet_of(site) == before
+    assert all(NO_DATABASE in one.text for one in answers)
+    assert (fleet_of(site), site.edited()) == (before, set())
     assert alive.status == 200
     assert site.ask("/admin/").status == 200
 

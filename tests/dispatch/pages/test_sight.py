@@ -53,7 +53,8 @@ def test_whoever_accepts_and_is_silent_costs_one_wait():
         with sight({"VALKEY_URL": url}) as seen:
             answers = [seen.read(lambda client: client.ping()) for _ in range(5)]
 
-        assert time.monotonic() - began < SECONDS + 0.5
+        # Two waits would be twice as long.
+        assert time.monotonic() - began < 1.75 * SECONDS
     assert all(isinstance(one, Unseen) for one in answers)
 
 
@@ -118,4 +119,5 @@ def test_all_that_an_action_asks_of_a_slow_server_has_an_end(valkey_url, monkeyp
         ):
             [server.client.ping() for _ in range(50)]
 
-    assert 0.9 < time.monotonic() - began < 1.5
+    # All fifty would take ten seconds.
+    assert 0.9 < time.monotonic() - began < 5

@@ -226,8 +226,8 @@ def test_a_pause_whose_time_is_over_says_what_is_not_confirmed(ask, valkey_url, 
         text = ask(f"{PAGE}pause/", post={"which": "all"}, url=way.url, status=200)
         took = time.monotonic() - began
 
-    # Two seconds are for what the page shows besides.
-    assert 0.5 < took < 0.5 + 2 + 0.5
+    # Two seconds are for what the page shows besides; one answer alone has five.
+    assert 0.5 < took < 5
     assert "Not confirmed as paused: the whole fleet." in text
     assert [entry["after"] for _, _, entry in logged()] == [{"confirmed": False, "known": None}]
 
