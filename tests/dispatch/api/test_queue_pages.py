@@ -155,7 +155,7 @@ class Life:
         return self.hands.pop(self.random.randrange(len(self.hands)))
 
     def _sleeper(self):
-        return self.client.zrandmember(NAMES.scheduled)
+        return self.random.choice(self.client.zrange(NAMES.scheduled, 0, -1))
 
     def _cancel(self, raw_id):
         job_id = natural_id(raw_id.decode())
