@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from django.http import QueryDict
 
 from dispatch.api import asked
+from dispatch.api.access import RefusedError
 from dispatch.console import lookup, queue_shown
 from dispatch.console.queues import named_queues, read_queues
 from dispatch.queue.apart import apart
+from dispatch.queue.reading import TooManyError
 from dispatch.queue.turns import Turn
 from pidispatch_site.errors import ConfigurationError
 
@@ -49,21 +51,36 @@ def read(client: redis.Redis, wanted: Asked) -> dict[str, Any]:
     """Answer what `queue --json` prints; about one queue also `next`, which is null at the end.
 
     Of one queue the answers that follow each other have each job once (`dispatch.queue.reading`). There is no
-    `next` where a queue cannot be read, nor of several queues: those answers are no part of a reading.
+    `next` where a queue cannot be read or has too many jobs, nor of several queues: those answers are no part
+    of a reading. `RefusedError` where one was to go on, and the queue has too many jobs by now.
     """
+    if len(wanted.queues) == 1:
+        try:
+            return _page(client, *wanted.queues, wanted)
+        except TooManyError as fault:
+            if wanted.after is not None:
+                raise _too_many(fault) from fault
     unreadable: dict[str, str] = {}
-    if len(wanted.queues) != 1:
-        queues = wanted.queues or read_queues(client).names
-        views = lookup.view(client, queues, limit=wanted.limit, unreadable=unreadable)
-        return queue_shown.as_data(views, unreadable)
-    (queue,) = wanted.queues
-    pages = []
+    queues = wanted.queues or read_queues(client).names
+    views = lookup.view(client, queues, limit=wanted.limit, unreadable=unreadable)
+    return queue_shown.as_data(views, unreadable)
+
+
+def _page(client: redis.Redis, queue: str, wanted: Asked) -> dict[str, Any]:
+    unreadable: dict[str, str] = {}
     with apart(queue, unreadable):
-        pages.append(lookup.page(client, queue, after=wanted.after, limit=wanted.limit))
-    data = queue_shown.as_data([view for view, _ in pages], unreadable)
-    for _, last in pages:
-        data[_NEXT] = f"{queue}~{last.written}" if last else None
-    return data
+        view, last = lookup.page(client, queue, after=wanted.after, limit=wanted.limit)
+    if unreadable:
+        return queue_shown.as_data((), unreadable)
+    return {**queue_shown.as_data((view,)), _NEXT: f"{queue}~{last.written}" if last else None}
+
+
+def _too_many(fault: TooManyError) -> RefusedError:
+    return RefusedError(
+        409,
+        "too-many-jobs",
+        f"{fault} Ask without next for the first of each section, or again with it when there are fewer.",
+    )
 
 
 def _after(given: QueryDict, queues: tuple[str, ...]) -> Turn | None:

@@ -28,8 +28,17 @@ if TYPE_CHECKING:
     import redis
 
 _TAKER = NAMES.index("taker")
+# Jobs that wait and sleep. Nobody else is answered while the ids are listed: some 25 ms for so many.
+MOST = 50_000
 # Behind every place in a line.
 _NOWHERE = 10**9
+
+
+class TooManyError(Exception):
+    """More jobs wait and sleep in a queue than are read page by page; says so in a sentence for a person."""
+
+    def __init__(self, queue: str, count: int) -> None:
+        super().__init__(f"{count} jobs wait and sleep in {queue}, and at most {MOST} are read page by page.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +63,18 @@ class _Found:
 def read_page(client: redis.Redis, queue: str, *, after: Turn | None, limit: int) -> Page:
     """Read the page after this turn (None: the first), at most `limit` jobs of each section.
 
-    Nobody else is answered while the ids are listed, some 5 ms for 10,000. Raises redis-py's errors.
+    Nobody else is answered while the ids are listed, some 5 ms for 10,000. `TooManyError` above MOST; raises
+    redis-py's errors, too.
     """
     names = keys.queue_keys(queue)
-    now_ms, boots, running, *others = Scripts(client).call(
+    answer = Scripts(client).call(
         "members",
         (names.jobs, names.scheduled, names.started, names.takers, keys.waiters(queue, WaitReason.WAIT)),
-        (queue, keys.JOB),
+        (queue, keys.JOB, MOST),
     )
+    if len(answer) == 1:
+        raise TooManyError(queue, *answer)
+    now_ms, boots, running, *others = answer
     runs, line, held, asleep = (text.split(b"\n") if text else [] for text in (running, *others))
     found = _found(runs, line, held, asleep)
     turns = _turns(client, list(found))

@@ -225,6 +225,33 @@ def test_what_fits_is_what_the_command_prints_and_reading_changes_nothing(here, 
     assert everything(valkey) == before
 
 
+def test_of_too_many_jobs_the_first_are_answered_and_nobody_reads_on(here, browser, valkey, monkeypatch):
+    fill(valkey, waiting=3, deferred=2, held=1)
+    monkeypatch.setattr(reading, "MOST", 9)
+    whole = ask(browser, limit=2).json()
+    assert whole["next"]
+
+    monkeypatch.setattr(reading, "MOST", 8)
+    first, on = ask(browser, limit=2), ask(browser, limit=2, next=whole["next"])
+
+    assert list(first.json()) == ["queues"]
+    (queue,) = first.json()["queues"]
+    assert [(queue[one]["total"], len(queue[one]["jobs"])) for one in SECTIONS] == [
+        *((0, 0), (4, 2), (3, 2), (2, 2)),
+    ]
+    assert on.status_code == 409
+    assert on.json()["error"] == {
+        "status": 409,
+        "code": "too-many-jobs",
+        "message": f"9 jobs wait and sleep in {QUEUE}, and at most 8 are read page by page."
+        " Ask without next for the first of each section, or again with it when there are fewer.",
+    }
+    # They are counted before any is listed.
+    valkey.set(NAMES.takers, "no set")
+    with pytest.raises(reading.TooManyError):
+        reading.read_page(valkey, QUEUE, after=None, limit=1)
+
+
 def wake(host, job_id):
     assert Waiters(host.client).wake_these([(QUEUE, job_id.encode())]) == host.promoter.promote([QUEUE]) == 1
 
