@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import redis
+from redis.exceptions import ResponseError
 
 from hosts import keys, switches
 
@@ -122,13 +123,15 @@ def read(client: redis.Redis, *, host: str, containers: str, job_ids: Sequence[s
 
 
 def standing(client: redis.Redis, hosts: Sequence[str]) -> Mapping[str, Standing]:
-    """Read which requests to stop stand for these hosts; of one that cannot be read, only that it does."""
+    """Read which requests to stop stand for these hosts; of one that is no hash, only that it does.
+
+    What the server refuses is raised: whether a request stands is not known then.
+    """
     with client.pipeline(transaction=False) as pipeline:
         for host in hosts:
             pipeline.hgetall(keys.stop_request(host))
         found = pipeline.execute(raise_on_error=False)
-    pairs = zip(hosts, found, strict=True)
-    return {host: _standing(fields if isinstance(fields, dict) else {}) for host, fields in pairs if fields}
+    return {host: _standing(fields) for host, fields in zip(hosts, found, strict=True) if fields}
 
 
 def answer(client: redis.Redis, *, host: str, request_id: str, containers: Mapping[str, Confirmed]) -> None:
@@ -186,7 +189,11 @@ def _request(request_id: str, at: bytes) -> StopRequest | None:
     return StopRequest(request_id, int(at))
 
 
-def _standing(fields: Mapping[bytes, bytes]) -> Standing:
+def _standing(found: Mapping[bytes, bytes] | Exception) -> Standing:
+    is_of_wrong_type = isinstance(found, ResponseError) and str(found).startswith("WRONGTYPE")
+    if isinstance(found, Exception) and not is_of_wrong_type:
+        raise found
+    fields = {} if isinstance(found, Exception) else found
     by, reason = (_text(fields.get(name))[: switches.LONGEST_TEXT] for name in (b"by", b"reason"))
     at = fields.get(b"at", b"")
     return Standing(

@@ -216,3 +216,14 @@ def test_what_stands_is_told_with_who_and_why_and_what_it_came_with(valkey):
         "delta": blank,
     }
     assert stops.standing(valkey, ()) == {}
+
+
+def test_where_the_server_refuses_nobody_says_that_a_request_stands(valkey, valkey_server):
+    valkey.acl_setuser("mute", enabled=True, nopass=True, keys=["*"], commands=["+ping"])
+    mute = redis.Redis(unix_socket_path=str(valkey_server), username="mute", password="x")
+    try:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            stops.standing(mute, ("alpha",))
+    finally:
+        mute.close()
+        valkey.acl_deluser("mute")
