@@ -138,12 +138,24 @@ class AccountAdmin(_Users):
 
 
 class RoleAdmin(GroupAdmin):
-    """Django's pages of groups."""
+    """Django's pages of groups, which only superusers change: others would give themselves what they lack."""
 
     class Media:
         """As those of users."""
 
         css: ClassVar = _STYLE
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse all but superusers: what a group may is given to whoever is put into it."""
+        return super().has_add_permission(request) and request.user.is_superuser
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        """Refuse likewise: it may be the group of the one who asks."""
+        return super().has_change_permission(request, obj) and request.user.is_superuser
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        """Refuse likewise: it takes from others what they may."""
+        return super().has_delete_permission(request, obj) and request.user.is_superuser
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         """Offer boxes to tick."""

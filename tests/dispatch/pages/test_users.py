@@ -132,6 +132,22 @@ def test_a_superuser_ticks_what_a_group_may(admin_client):
     assert list(Group.objects.get(name="new").permissions.all()) == [wanted]
 
 
+def test_only_a_superuser_changes_what_groups_may(keeper):
+    keeper.user.user_permissions.add(*Permission.objects.filter(content_type__model="group"))
+    group, wanted = Group.objects.get(name="operator"), Permission.objects.get(codename="configure_fleet")
+    groups, before = "/admin/auth/group/", set(group.permissions.all())
+    sent = {"name": "operator", "permissions": [wanted.pk]}
+
+    assert keeper.get(f"{groups}{group.pk}/change/").status_code == 200
+    assert keeper.post(f"{groups}{group.pk}/change/", sent).status_code == 403
+    assert keeper.post(f"{groups}add/", {**sent, "name": "new"}).status_code == 403
+    assert keeper.post(f"{groups}{group.pk}/delete/", {"post": "yes"}).status_code == 403
+    keeper.post(groups, {"action": "delete_selected", "_selected_action": [group.pk], "post": "yes"})
+
+    assert sorted(Group.objects.values_list("name", flat=True)) == ["admin", "operator", "viewer"]
+    assert set(group.permissions.all()) == before
+
+
 @pytest.mark.parametrize(
     ("path", "names"),
     [
