@@ -17,7 +17,7 @@ from dispatch.instants import epoch_ms
 from dispatch.schedules.table import Table
 from hosts import switches
 from tests.harness import console_kinds, console_posts, usable
-from tests.harness.console_person import NAMES, kind_of
+from tests.harness.console_person import kind_of
 from tests.harness.console_stage import HOSTS, PRINTED
 from tests.harness.web_process import PASSWORD
 from tests.harness.worker_process import until
@@ -125,13 +125,6 @@ def test_somebody_logs_in_and_out_and_asks_for_what_is_not_there(stage):
     stage.goes("fleet/")
     assert urlsplit(stage.page.url).path == "/admin/login/"
     stage.end()
-
-
-def test_djangos_own_list_of_users_fits_whatever_the_window(stage):
-    stage.enter("admin")
-    stage.goes("auth/user/")
-
-    assert list(usable.slips(stage.page, NAMES)) == []
 
 
 def test_the_kill_switch_needs_no_more_than_a_keyboard(stage):

@@ -243,9 +243,7 @@ def _accounts(there: There) -> Iterator[Address]:
         _asked(_USERS, **given) for given in ({"q": "person-1"}, {"o": "-1.3"}, {"p": "2"}, {"all": ""})
     )
     yield from _plain(f"{_USERS}{there.user}/", "change/", "history/", "delete/", "password/")
-    yield from _plain(
-        _GROUPS, "", "add/", *(f"{there.group}/{part}/" for part in ("change", "history", "delete"))
-    )
+    yield from _plain(_GROUPS, "", *(f"{there.group}/{part}/" for part in ("change", "history")))
     yield from (_asked(_GROUPS, **given) for given in ({"q": "view"}, {"p": "1"}))
     yield from (
         _asked(f"{path}/history/", p="1") for path in (f"{_USERS}{there.user}", f"{_GROUPS}{there.group}")
@@ -270,6 +268,8 @@ def _ways(there: There) -> Iterator[Address]:
     """What leads elsewhere, refuses, or is not there."""
     yield from (Address(path, 302) for path in ("/", "/admin/login/", f"{QUEUE}cancel/", f"{QUEUE}rerun/"))
     yield from (Address(path, 302) for path in (f"{_USERS}{there.user}/", f"{_GROUPS}{there.group}/"))
+    # What groups may is for superusers to change.
+    yield from (Address(f"{_GROUPS}{path}", 403) for path in ("add/", f"{there.group}/delete/"))
     yield Address("/admin/logout/", 405)
     yield Address("/login/none", 410)
     yield from (Address(path, 404) for path in (_MISSING, "/admin/r/1/1/", "/api/none"))
