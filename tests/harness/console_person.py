@@ -37,16 +37,26 @@ _NEWEST = """
 const [first] = document.querySelectorAll('.log-actions tbody tr');
 return [...first.children].slice(1).map(one => one.textContent.replace(/\\s+/g, ' ').trim());
 """
-_FORGE = """
+# Asks again where the browser itself broke off, as Chromium does when a network of containers comes or goes.
+_ASKS = """
+const asks = async (address, given, times = 5) => {
+  try { return await fetch(address, given); }
+  catch (fault) { if (times > 1) return asks(address, given, times - 1); throw fault; }
+};
+"""
+_FORGE = (
+    _ASKS
+    + """
 const done = arguments[arguments.length - 1];
 const csrf = document.querySelector('input[name=csrfmiddlewaretoken]').value;
 const body = () => new URLSearchParams({csrfmiddlewaretoken: csrf, ...FIELDS});
 const post = async ([name, address]) => {
-  const answer = await fetch(address, {method: 'POST', body: body(), redirect: 'manual'});
+  const answer = await asks(address, {method: 'POST', body: body(), redirect: 'manual'});
   return [name, answer.status, await answer.text()];
 };
 Promise.all(Object.entries(ADDRESSES).map(post)).then(done, error => done([[String(error), 0, '']]));
 """
+)
 
 
 #: What hosts, schedules and users are called on the stage.
@@ -67,18 +77,21 @@ const posted = JSON.parse(sessionStorage.posted ?? '[]');
 delete sessionStorage.posted;
 return posted;
 """
-_METHODS = """
+_METHODS = (
+    _ASKS
+    + """
 const done = arguments[arguments.length - 1];
 const ask = async () => {
   const answers = [];
   for (const [name, address] of Object.entries(ADDRESSES)) {
-    const answer = await fetch(address, {method: 'OPTIONS'});
+    const answer = await asks(address, {method: 'OPTIONS'});
     answers.push([name, answer.status, answer.headers.get('Allow') ?? '']);
   }
   return answers;
 };
 ask().then(done, error => done([[String(error), 0, '']]));
 """
+)
 
 
 @dataclass(slots=True, kw_only=True)
