@@ -7,7 +7,7 @@ import pytest
 from hosts import keys as hosts_keys
 from hosts import switches
 from tests.harness.judge import outcomes
-from tests.harness.knobs import Knobs
+from tests.harness.knobs import QUICK, Knobs
 from tests.harness.worker_process import start_all, until
 
 
@@ -30,7 +30,7 @@ def test_nothing_starts_while_paused_and_everything_after_that(contained, worker
     switches.pause(fleet.client, (hosts_keys.FLEET,), by="acceptance", reason="")
     job_ids = [fleet.enqueue(folder) for folder in folders]
     # Longer than a blocked pop, a look at the switch and a sweep.
-    time.sleep(1.5)
+    time.sleep(QUICK.pop_block + QUICK.pause_recheck + QUICK.sweep_every + 0.6)
 
     paused = fleet.evidence()
     assert paused.lives == ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.contrib.auth.models import Group, User
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from dispatch.pages.queue_asked import Asked
+from tests.dispatch.pages.people import member
 from tests.dispatch.queuekit import Host, everything
 
 QUEUE = "/admin/queue/"
@@ -21,14 +21,6 @@ def there(db, valkey, valkey_url):
     Host(valkey).enqueue(*(f"local-{number:02}" for number in range(COUNT)))
     with override_settings(PIDISPATCH_ENVIRONMENT={"VALKEY_URL": valkey_url}):
         yield
-
-
-def member(group):
-    user = User.objects.create_user(group, is_staff=True)
-    user.groups.add(Group.objects.get(name=group))
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from dispatch.pages.fleet_view import LOOK_AFTER, MOST_SHOWN, Wanted, fleet_view
@@ -16,6 +16,7 @@ from runs import rows
 from tests.dispatch import fleetkit
 from tests.dispatch.consolekit import NOBODY
 from tests.dispatch.fleetkit import DAY_MS, appear, host_id, known, remember, row
+from tests.dispatch.pages.people import member
 from tests.dispatch.queuekit import Host, everything
 from tests.harness.records import a_record
 
@@ -23,14 +24,6 @@ FLEET = "/admin/fleet/"
 ALPHA = "/admin/fleet/host/alpha/"
 PAGES = (FLEET, f"{FLEET}live/", ALPHA, f"{ALPHA}live/")
 EVIL = "<script>alert(1)</script>"
-
-
-def member(group):
-    user = User.objects.create_user(group, is_staff=True)
-    user.groups.add(Group.objects.get(name=group))
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
